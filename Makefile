@@ -1,0 +1,253 @@
+# ngx_ron: a GNU makefile.  `make help` says what there is.
+
+BUILD   ?= build
+CC      ?= gcc
+ifeq ($(origin CC),default)
+CC      := gcc
+endif
+CLANG   ?= clang
+NGINX   ?= nginx
+PREFIX  ?= /usr/local
+DESTDIR ?=
+MODULES ?= /usr/lib/nginx/modules
+
+# RON_LISTEN, RON_DATA and RON_WORKERS configure `make run`.
+export RON_LISTEN RON_DATA RON_WORKERS
+export NGINX
+export PATH := $(PATH):/usr/sbin:/sbin
+
+WARN    := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
+           -Wpointer-arith -Wcast-qual -Wwrite-strings -Wundef -Wvla \
+           -Wformat=2
+WERROR  ?= -Werror
+CFLAGS  ?= -O2 -g
+LDFLAGS ?=
+SAN     ?=
+
+# `make V=1` shows whole command lines.
+
+ifeq ($(V),1)
+say =
+else
+say = @printf '  %-4s %s\n' '$(1)' '$(patsubst $(CURDIR)/%,%,$@)';
+endif
+
+# BLAKE3: the system's, or Debian's source built here (see tools/blake3.sh).
+
+ifeq ($(shell pkg-config --exists libblake3 2>/dev/null && echo yes),yes)
+BLAKE3_CFLAGS := $(shell pkg-config --cflags libblake3)
+BLAKE3_LIBS   := $(shell pkg-config --libs libblake3)
+BLAKE3_LIB    :=
+else
+BLAKE3_DIR    ?= $(abspath $(BUILD))
+BLAKE3_CFLAGS := -DRON_BLAKE3_BUNDLED=1 -isystem $(BLAKE3_DIR)/blake3/include
+BLAKE3_LIBS   := $(BLAKE3_DIR)/libblake3.a
+BLAKE3_LIB    := $(BLAKE3_DIR)/libblake3.a
+endif
+
+SRC_DIRS := $(patsubst %/,%,$(sort $(wildcard src/*/)))
+INCLUDES := $(addprefix -I,$(SRC_DIRS)) -It/unit
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(CFLAGS) $(WARN) $(WERROR) -fPIC \
+             -fvisibility=hidden -fno-strict-aliasing $(SAN) $(INCLUDES) \
+             $(BLAKE3_CFLAGS)
+LIBS     := -lsqlite3 -lyajl -lcrypto -lz -lzstd -lpthread
+
+LIB_SRC  := $(sort $(filter-out src/ctl/%,$(wildcard src/*/*.c)))
+CTL_SRC  := $(sort $(wildcard src/ctl/*.c))
+UNIT_SRC := $(sort $(wildcard t/unit/*_test.c))
+HELP_SRC := $(sort $(wildcard t/unit/lib_*.c))
+FUZZ_SRC := $(sort $(wildcard t/fuzz/*_fuzz.c))
+
+LIB_OBJ  := $(LIB_SRC:%.c=$(BUILD)/%.o)
+CTL_OBJ  := $(CTL_SRC:%.c=$(BUILD)/%.o)
+HELP_OBJ := $(HELP_SRC:%.c=$(BUILD)/%.o)
+UNIT_OBJ := $(UNIT_SRC:%.c=$(BUILD)/%.o)
+UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/%)
+FUZZ_BIN := $(FUZZ_SRC:%.c=$(BUILD)/%)
+
+RONCTL   := $(if $(CTL_SRC),$(BUILD)/ronctl)
+MODULE   := $(if $(and $(wildcard config),$(wildcard ngx_ron_module/*.c)),\
+                 $(BUILD)/ngx_ron_module.so)
+MODULE   := $(strip $(MODULE))
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.PHONY: all lib ctl units module deps test check asan tsan fuzz-build model \
+        install clean help run start stop sources flags fuzz-bin \
+        FORCE
+
+
+all: lib units ctl module    ## libron, ronctl, unit tests, the NGINX module
+
+lib: $(BUILD)/libron.a       ## the ledger as a C library
+
+units: $(UNIT_BIN)           ## the C unit tests, not run
+
+ctl: $(RONCTL)               ## ronctl, the operator's tool
+ifeq ($(RONCTL),)
+	@echo "make: src/ctl has no source, so there is no ronctl"
+endif
+
+module: $(MODULE)            ## ngx_ron_module.so for NGINX_SRC or Debian's
+ifeq ($(MODULE),)
+	@echo "make: no 'config' or no source in ngx_ron_module, so no module"
+endif
+
+
+# ---- libron, ronctl, unit tests --------------------------------------------
+
+# Two things that a time stamp does not show: other flags, and a source that
+# was deleted but whose object is still in the archive.
+
+$(BUILD)/flags.list: TEXT = $(CC) $(ALL_CFLAGS)
+$(BUILD)/lib.list: TEXT = $(LIB_SRC)
+
+$(BUILD)/flags.list $(BUILD)/lib.list: FORCE
+	@mkdir -p $(@D)
+	@echo '$(TEXT)' | cmp -s - $@ || echo '$(TEXT)' >$@
+
+$(BUILD)/libron.a: $(LIB_OBJ) $(BUILD)/lib.list
+	@rm -f $@
+	$(call say,AR)ar rcs $@ $(LIB_OBJ)
+
+$(BUILD)/%.o: %.c $(BUILD)/flags.list | $(BLAKE3_LIB)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+$(BUILD)/ronctl: $(CTL_OBJ) $(BUILD)/libron.a $(BLAKE3_LIB)
+	$(call say,LD)$(CC) $(SAN) $(LDFLAGS) -o $@ $(CTL_OBJ) $(BUILD)/libron.a \
+	    $(BLAKE3_LIBS) $(LIBS)
+
+# What several unit tests share, t/unit/lib_*.c, is an archive too: a test has
+# in it what it uses.
+
+HELP := $(if $(HELP_SRC),$(BUILD)/t/unit/libhelp.a)
+
+$(BUILD)/t/unit/libhelp.a: $(HELP_OBJ)
+	@rm -f $@
+	$(call say,AR)ar rcs $@ $(HELP_OBJ)
+
+$(UNIT_BIN): $(BUILD)/%: $(BUILD)/%.o $(HELP) $(BUILD)/libron.a $(BLAKE3_LIB)
+	$(call say,LD)$(CC) $(SAN) $(LDFLAGS) -o $@ $< $(HELP) \
+	    $(BUILD)/libron.a $(BLAKE3_LIBS) $(LIBS) -lm
+
+ifneq ($(BLAKE3_LIB),)
+$(BLAKE3_LIB): tools/blake3.sh
+	$(call say,LIB)CC='$(CC)' tools/blake3.sh $(BLAKE3_DIR)
+endif
+
+-include $(LIB_OBJ:.o=.d) $(CTL_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) \
+         $(HELP_OBJ:.o=.d)
+
+
+# ---- the NGINX module ------------------------------------------------------
+
+# NGINX_SRC is a source tree of the NGINX that will load the module; empty, it
+# is the one that Debian's nginx-dev ships, with the flags of Debian's nginx.
+
+NGINX_SRC ?=
+
+$(BUILD)/ngx_ron_module.so: config $(BUILD)/libron.a $(BLAKE3_LIB) \
+        $(wildcard ngx_ron_module/*) $(wildcard src/*/*.h) tools/module.sh
+	$(call say,MOD)RON_BLAKE3_CFLAGS='$(BLAKE3_CFLAGS)' RON_BLAKE3_LIBS='$(BLAKE3_LIBS)' \
+	    CC='$(CC)' tools/module.sh '$(BUILD)' '$(NGINX_SRC)'
+
+
+# ---- tests and checks ------------------------------------------------------
+
+T      ?= t
+PROVE  ?= prove -r -It/lib
+export RON_BUILD = $(abspath $(BUILD))
+
+deps:
+	@tools/deps.sh build test
+
+test: deps                   ## every test; T=t/foo.t for one
+	@$(MAKE) --no-print-directory all
+	@$(PROVE) $(T)
+
+check:                       ## warnings, static analysis, layout, lint
+	@tools/deps.sh build test check
+	@CC='$(CC)' CLANG='$(CLANG)' tools/check.sh '$(BUILD)'
+
+UNIT_TEST = t/01-unit.t
+
+asan:                        ## unit tests under Address- and UBSanitizer
+	@$(MAKE) --no-print-directory units BUILD=$(BUILD)/asan \
+	    $(if $(BLAKE3_DIR),BLAKE3_DIR=$(BLAKE3_DIR)) CFLAGS='-O1 -g' \
+	    SAN='-fsanitize=address,undefined -fno-sanitize-recover=all \
+	    -fno-omit-frame-pointer'
+	@ASAN_OPTIONS=allocator_may_return_null=1 \
+	    RON_BUILD=$(abspath $(BUILD))/asan prove $(UNIT_TEST)
+
+tsan:                        ## unit tests under ThreadSanitizer
+	@$(MAKE) --no-print-directory units BUILD=$(BUILD)/tsan \
+	    $(if $(BLAKE3_DIR),BLAKE3_DIR=$(BLAKE3_DIR)) CFLAGS='-O1 -g' \
+	    SAN='-fsanitize=thread -fno-omit-frame-pointer'
+	@TSAN_OPTIONS=allocator_may_return_null=1 \
+	    RON_BUILD=$(abspath $(BUILD))/tsan prove $(UNIT_TEST)
+
+ifneq ($(BLAKE3_LIB),)
+asan tsan fuzz-build: $(BLAKE3_LIB)
+endif
+
+fuzz-build:                  ## the libFuzzer targets in t/fuzz
+	@test -n '$(FUZZ_SRC)' || { echo "make: t/fuzz has no target" >&2; exit 1; }
+	@tools/deps.sh build check
+	@$(MAKE) --no-print-directory fuzz-bin BUILD=$(BUILD)/fuzz CC='$(CLANG)' \
+	    $(if $(BLAKE3_DIR),BLAKE3_DIR=$(BLAKE3_DIR)) CFLAGS='-O1 -g' \
+	    SAN='-fsanitize=fuzzer-no-link,address,undefined'
+
+fuzz-bin: $(FUZZ_BIN)
+
+$(FUZZ_BIN): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libron.a
+	$(call say,LD)$(CC) $(SAN) -fsanitize=fuzzer $(LDFLAGS) -o $@ $< $(BUILD)/libron.a \
+	    $(BLAKE3_LIBS) $(LIBS) -lm
+
+model:                       ## model-checking of the protocols in t/model
+	@test -x t/model/run || { echo "make: there is no t/model/run" >&2; exit 1; }
+	@BUILD='$(BUILD)' t/model/run
+
+
+# ---- running and installing ------------------------------------------------
+
+run start stop: %:           ## a server of our own in the foreground
+	@test -x tools/run.sh \
+	    || { echo "make: tools/run.sh is not there yet, so there is no" \
+	              "'make $@'" >&2; exit 1; }
+	@test '$@' = stop || $(MAKE) --no-print-directory all
+	@BUILD='$(BUILD)' tools/run.sh $@
+
+install: all                 ## under DESTDIR, PREFIX and MODULES
+ifneq ($(RONCTL),)
+	install -D -m 755 $(RONCTL) $(DESTDIR)$(PREFIX)/bin/ronctl
+endif
+ifneq ($(MODULE),)
+	install -D -m 644 $(MODULE) $(DESTDIR)$(MODULES)/ngx_ron_module.so
+endif
+
+sources:                     ## every source that is built from src
+	@printf '%s\n' $(LIB_SRC) $(CTL_SRC)
+
+flags:
+	@echo '$(ALL_CFLAGS)'
+
+clean:                       ## removes BUILD
+	rm -rf $(BUILD)
+
+help:                        ## this text
+	@echo "usage: make [target] [variable=value]"
+	@echo
+	@sed -n 's/^\([a-z-]*\)[a-z ]*:[^#]*## /\1@/p' Makefile \
+	    | while IFS=@ read -r name text; do \
+	          printf '  %-12s %s\n' "$$name" "$$text"; done
+	@echo "  start stop   the same in the background; its end"
+	@echo
+	@echo "  BUILD       where everything is built     ($(BUILD))"
+	@echo "  CC          C compiler                    ($(CC))"
+	@echo "  NGINX       the server to run             ($(NGINX))"
+	@echo "  NGINX_SRC   its source tree               (Debian's nginx-dev)"
+	@echo "  T           the tests to run              ($(T))"
+	@echo "  RON_LISTEN RON_DATA RON_WORKERS           for run and start"
+	@echo "  DESTDIR PREFIX MODULES                    for install"
