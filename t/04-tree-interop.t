@@ -1,0 +1,142 @@
+#!/usr/bin/perl
+
+# Our tree, proofs and signed notes against programs of others: the package
+# @transmute/rfc9162, which is plain JavaScript and depends on nothing, makes
+# the same roots and proofs and accepts ours; Node's own Ed25519 verifies our
+# checkpoint.
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Path qw(make_path);
+use File::Temp;
+use Test::More;
+
+my $package = '@transmute/rfc9162';
+my $version = '0.0.5';
+
+my $build = $ENV{RON_BUILD} || 'build';
+my $cc = $ENV{CC} || 'cc';
+my $here = 't/unit/tree_interop';
+
+plan skip_all => "no $build/libron.a" if !-e "$build/libron.a";
+
+my $npm = "$build/npm/rfc9162-$version";
+my $module = "$npm/node_modules/$package";
+
+install() if !-e "$module/dist/index.js";
+ok(-e "$module/dist/index.js", "$package $version is installed")
+    or BAIL_OUT("cannot compare trees without $package");
+
+my $dir = File::Temp->newdir;
+my $program = "$dir/tree_interop";
+
+ok(compile(), "$here/tree_interop.c is compiled") or BAIL_OUT('no program');
+
+my @ours = run($program);
+cmp_ok(scalar @ours, '>', 1000, 'answers to compare');
+
+my @theirs = ask(@ours);
+is(scalar @theirs, scalar @ours, 'as many answers');
+
+my (%all, %same, %good);
+
+for my $i (0 .. $#ours) {
+    my ($what) = split / /, $ours[$i];
+    my ($theirs, $good) = $theirs[$i] =~ /^(.*) (yes|no)$/;
+
+    $all{$what}++;
+    $same{$what} += $ours[$i] eq $theirs;
+    $good{$what} += $good eq 'yes';
+
+    diag("ours:   $ours[$i]\ntheirs: $theirs[$i]")
+        if $ours[$i] ne $theirs || $good ne 'yes';
+}
+
+is_deeply([ sort keys %all ], [ qw(consistency inclusion note root) ],
+          'all kinds of answers');
+
+for my $what (sort keys %all) {
+    is($same{$what}, $all{$what}, "$all{$what} of $what are the same");
+    is($good{$what}, $all{$what}, 'and theirs accepts ours');
+}
+
+# The comparison itself: some answers, changed, and not those that it takes
+# long to check.
+
+my @changed = map { change($ours[$_]) }
+    grep { $_ % 20 == 0 && $ours[$_] !~ / \d{5} / } 0 .. $#ours;
+push @changed, change($ours[-1]);
+
+my @refused = grep { / no$/ } ask(@changed);
+is(scalar @refused, scalar @changed,
+   scalar(@changed) . ' changed answers are refused');
+
+done_testing();
+
+
+# Another first digit for the last hash; an answer without a hash gets one.
+
+sub change {
+    my ($line) = @_;
+
+    my @words = split / /, $line;
+    my $at = $words[0] =~ /^(?:root|note)$/ ? 2 : 3;
+
+    push @words, '0' x 64 if @words <= $at;
+    $words[-1] =~ s/^(.)/sprintf '%x', (hex($1) + 1) % 16/e;
+
+    return "@words";
+}
+
+
+sub ask {
+    my $questions = File::Temp->new;
+
+    print $questions map { "$_\n" } @_;
+    close($questions);
+
+    return run('sh', '-c', 'exec node "$1" "$2" <"$3"', 'sh',
+               "$here/theirs.js", abs_path($module), $questions->filename);
+}
+
+
+sub compile {
+    my $bundled = "$build/libblake3.a";
+    my $blake3 = -e $bundled ? $bundled : `pkg-config --libs libblake3`;
+    my $includes = join ' ', map { "-I$_" } glob 'src/*';
+
+    chomp $blake3;
+
+    return system("$cc -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror"
+                  . " $includes $here/tree_interop.c -o $program"
+                  . " $build/libron.a $blake3 -lcrypto -lpthread") == 0;
+}
+
+
+# Into a directory of its own first: an interrupted install is not one.
+
+sub install {
+    my $work = "$npm.$$";
+
+    make_path($work);
+
+    system("npm install --prefix '$work' --no-audit --no-fund --no-save"
+           . " --no-package-lock --ignore-scripts"
+           . " '$package\@$version' >'$work/log' 2>&1 </dev/null") == 0
+        or diag(`tail -n 20 '$work/log'`);
+
+    if (!rename($work, $npm)) {
+        system('rm', '-rf', $work);
+    }
+}
+
+
+sub run {
+    open(my $out, '-|', @_) or die "$_[0]: $!";
+    chomp(my @lines = <$out>);
+    close($out) or die "$_[0] failed: $?";
+
+    return @lines;
+}
