@@ -1,0 +1,1070 @@
+
+/*
+ * The pipeline: opening, the two queues between sequencer and committer, and
+ * the clock.  See ron_engine.h for what it promises and ron_engine_impl.h for
+ * who owns what.
+ */
+
+#include "ron_engine_impl.h"
+
+#include <stdlib.h>
+
+
+/* More holds than this that expire at once go ahead in a batch of their own. */
+#define RON_EXPIRED_MAX      4096
+
+/* About what one unit of a checkpoint slice takes, in bytes. */
+#define RON_SLICE_BYTES      (20 * 1024)
+
+/* The clock may run a tenth faster or slower to come back to the wall's. */
+#define RON_CLOCK_SLEW       10
+
+#define RON_WAIT_US          100000
+#define RON_FOLLOW_BYTES     (8 * 1024 * 1024)
+
+
+static ron_status_t ron_engine_open_parts(ron_engine_t *en, ron_buf_t *why);
+static ron_status_t ron_engine_open_tags(ron_engine_t *en);
+static void ron_engine_thread(void *arg);
+static void ron_engine_run(ron_engine_t *en, ron_work_t *w);
+static bool ron_engine_failed(ron_engine_t *en);
+static ron_work_t *ron_work_get(ron_engine_t *en, uint32_t units);
+static void ron_work_free(ron_work_t *w);
+static void ron_work_put_back(ron_engine_t *en, ron_work_t *w);
+static void ron_list_push(ron_work_list_t *list, ron_work_t *w);
+static ron_work_t *ron_list_pop(ron_work_list_t *list);
+static ron_status_t ron_engine_forget_tags(ron_engine_t *en);
+static ron_status_t ron_engine_checkpoint(ron_engine_t *en, ron_work_t *w);
+static void ron_engine_enqueue(ron_engine_t *en, ron_work_t *w);
+static void ron_engine_durable(ron_engine_t *en, ron_work_t *w, bool newest);
+static void ron_engine_publish(ron_engine_t *en, const ron_work_t *w);
+static void ron_engine_drift(ron_engine_t *en, uint64_t ours_us,
+    uint64_t wall_us);
+
+
+void
+ron_engine_conf_init(ron_engine_conf_t *conf)
+{
+    memset(conf, 0, sizeof(ron_engine_conf_t));
+
+    conf->store.digest = RON_DIGEST_BLAKE3;
+    conf->store.wal_pages = 1000;
+    conf->checkpoint_n = 250000;
+    conf->tag_ram = (size_t) 64 * 1024 * 1024;
+    conf->key_ram = (size_t) 64 * 1024 * 1024;
+    conf->key_ttl_ms = RON_DAY_MS;
+    conf->batch_ops = 1024;
+    conf->queue_batches = 2;
+    conf->clock_step_ms = 5000;
+}
+
+
+ron_status_t
+ron_engine_open(const ron_engine_conf_t *conf, ron_engine_t **engine,
+    ron_buf_t *why)
+{
+    ron_engine_t  *en;
+    ron_status_t   status;
+
+    *engine = NULL;
+
+    en = calloc(1, sizeof(ron_engine_t));
+    if (en == NULL) {
+        return RON_ENOMEM;
+    }
+
+    en->conf = *conf;
+    ron_buf_init(&en->scratch, 0);
+    ron_buf_init(&en->found, 0);
+
+    status = ron_engine_open_parts(en, why);
+
+    if (status == RON_OK) {
+        status = ron_recover_open(en, why);
+    }
+
+    if (status != RON_OK) {
+        ron_engine_close(en);
+        return status;
+    }
+
+    *engine = en;
+
+    return RON_OK;
+}
+
+
+static ron_status_t
+ron_engine_open_parts(ron_engine_t *en, ron_buf_t *why)
+{
+    ron_status_t  status;
+
+    if ((status = ron_mutex_create(&en->mutex)) != RON_OK
+        || (status = ron_cond_create(&en->wake)) != RON_OK
+        || (status = ron_state_init(&en->state)) != RON_OK)
+    {
+        return status;
+    }
+
+    if (en->conf.signer != NULL && en->conf.origin != NULL
+        && !ron_str_eq(ron_cstr(en->conf.origin),
+                       ron_signer_name(en->conf.signer)))
+    {
+        ron_buf_printf(why, "the origin \"%s\" is not the name in the signing"
+                       " key", en->conf.origin);
+        return RON_EINVAL;
+    }
+
+    status = ron_store_open(&en->conf.store, &en->store);
+    if (status != RON_OK) {
+        ron_buf_printf(why, "%s: %s", en->conf.store.url,
+                       en->store ? ron_store_error(en->store)
+                                 : ron_status_name(status));
+        return status;
+    }
+
+    en->meta = *ron_store_meta(en->store);
+
+    ron_tree_init(&en->tree, en->meta.digest);
+
+    status = ron_reader_open(en->store, &en->reader);
+
+    if (status == RON_OK) {
+        status = ron_engine_open_tags(en);
+    }
+
+    if (status != RON_OK) {
+        ron_buf_printf(why, "%s: %s", en->conf.store.url,
+                       ron_status_name(status));
+    }
+
+    return status;
+}
+
+
+static ron_status_t
+ron_engine_open_tags(ron_engine_t *en)
+{
+    ron_status_t     status;
+    ron_tags_conf_t  conf;
+
+    memset(&conf, 0, sizeof(conf));
+    conf.dir = ron_store_dir(en->store);
+    conf.ledger_id = en->meta.ledger_id;
+    conf.fanout = 8;
+    conf.read_only = true;
+
+    conf.name = "tag";
+    conf.ram_bytes = en->conf.tag_ram;
+
+    status = ron_tags_open(&conf, &en->tags);
+    if (status != RON_OK) {
+        return status;
+    }
+
+    conf.name = "key";
+    conf.ram_bytes = en->conf.key_ram;
+
+    return ron_tags_open(&conf, &en->keys);
+}
+
+
+ron_status_t
+ron_engine_acquire(ron_engine_t *en, ron_buf_t *why)
+{
+    ron_status_t  status;
+
+    status = ron_store_acquire(en->store, &en->epoch);
+
+    if (status != RON_OK) {
+        if (status != RON_AGAIN) {
+            ron_buf_printf(why, "the ledger cannot be opened for writing: %s",
+                           ron_store_error(en->store));
+        }
+
+        return status;
+    }
+
+    do {
+        status = ron_engine_follow(en, RON_FOLLOW_BYTES, why);
+    } while (status == RON_OK);
+
+    if (status == RON_ENOTFOUND) {
+        status = ron_recover_check(en, why);
+    }
+
+    if (status == RON_OK) {
+        status = ron_tags_promote(en->tags);
+
+        if (status == RON_OK) {
+            status = ron_tags_promote(en->keys);
+        }
+
+        if (status != RON_OK) {
+            ron_buf_printf(why, "the tags cannot be opened: %s",
+                           ron_status_name(status));
+        }
+    }
+
+    if (status != RON_OK) {
+        ron_store_release(en->store);
+        return status;
+    }
+
+    en->ckpt_hash = en->head.checkpoint;
+    en->ckpt.begun_seq = en->ckpt_seq;
+    en->durable_seq = en->state.seq;
+    en->durable_ms = en->state.time_ms;
+    en->writer = true;
+
+    return RON_OK;
+}
+
+
+ron_status_t
+ron_engine_start(ron_engine_t *en, void (*notify)(void *ctx), void *ctx)
+{
+    RON_ASSERT(en->writer && en->thread == NULL);
+
+    en->notify = notify;
+    en->notify_ctx = ctx;
+
+    return ron_thread_start(&en->thread, "ron-committer", false,
+                            ron_engine_thread, en);
+}
+
+
+static void
+ron_engine_thread(void *arg)
+{
+    uint64_t       keep_gen;
+    ron_work_t    *w;
+    ron_engine_t  *en = arg;
+
+    ron_mutex_lock(en->mutex);
+
+    while (!en->stopping) {
+
+        w = ron_list_pop(&en->queue);
+
+        if (w == NULL) {
+            (void) ron_cond_wait(en->wake, en->mutex, RON_WAIT_US);
+            continue;
+        }
+
+        en->working = w;
+        en->queue_units -= w->pub.unit_n;
+        keep_gen = w->keep_gen;
+
+        ron_mutex_unlock(en->mutex);
+
+        ron_engine_run(en, w);
+
+        if (en->notify != NULL) {
+            en->notify(en->notify_ctx);
+        }
+
+        ron_commit_maintain(en, keep_gen);
+
+        ron_mutex_lock(en->mutex);
+    }
+
+    ron_mutex_unlock(en->mutex);
+}
+
+
+/* Commits what is in `working` and hands it over; no lock is held meanwhile. */
+
+static void
+ron_engine_run(ron_engine_t *en, ron_work_t *w)
+{
+    ron_status_t  status;
+
+    status = ron_engine_failed(en) ? RON_ECANCELED : ron_commit_work(en, w);
+
+    ron_mutex_lock(en->mutex);
+
+    w->pub.status = status;
+    en->working = NULL;
+    en->failed = en->failed || status != RON_OK;
+
+    if (status == RON_OK && w->pub.count > 0) {
+        en->durable_seq = w->pub.seq + w->pub.count - 1;
+        en->durable_ms = w->pub.time_ms;
+    }
+
+    ron_list_push(&en->done, w);
+
+    ron_mutex_unlock(en->mutex);
+}
+
+
+ron_status_t
+ron_engine_step(ron_engine_t *en)
+{
+    uint64_t     keep_gen;
+    ron_work_t  *w;
+
+    RON_ASSERT(en->thread == NULL);
+
+    w = ron_list_pop(&en->queue);
+    if (w == NULL) {
+        return RON_AGAIN;
+    }
+
+    en->working = w;
+    en->queue_units -= w->pub.unit_n;
+    keep_gen = w->keep_gen;
+
+    ron_engine_run(en, w);
+    ron_commit_maintain(en, keep_gen);
+
+    return RON_OK;
+}
+
+
+static bool
+ron_engine_failed(ron_engine_t *en)
+{
+    bool  failed;
+
+    ron_mutex_lock(en->mutex);
+    failed = en->failed;
+    ron_mutex_unlock(en->mutex);
+
+    return failed;
+}
+
+
+uint32_t
+ron_engine_room(ron_engine_t *en)
+{
+    uint32_t  n;
+
+    ron_mutex_lock(en->mutex);
+    n = (en->failed || !en->writer || en->queue.n >= en->conf.queue_batches)
+            ? 0 : en->conf.queue_batches - en->queue.n;
+    ron_mutex_unlock(en->mutex);
+
+    return n;
+}
+
+
+/* ---- the clock ---------------------------------------------------------- */
+
+
+/*
+ * Ledger time never falls and never jumps: it goes on with the monotonic
+ * clock and leans towards the wall clock.  Only the first reading after the
+ * ledger was opened may leap ahead, over the time that nobody measured.
+ */
+
+uint64_t
+ron_engine_clock(ron_engine_t *en, uint64_t mono_us, uint64_t wall_ms)
+{
+    uint64_t  wall_us, ours_us, elapsed_us, lean_us;
+
+    wall_us = wall_ms * 1000;
+
+    if (en->clock_us == 0) {
+        ours_us = ron_max(en->head.time_ms * 1000, wall_us);
+
+    } else {
+        elapsed_us = mono_us - ron_min(en->clock_mono_us, mono_us);
+        ours_us = en->clock_us + elapsed_us;
+        lean_us = elapsed_us / RON_CLOCK_SLEW;
+
+        if (wall_us > ours_us) {
+            ours_us += ron_min(lean_us, wall_us - ours_us);
+
+        } else {
+            ours_us -= ron_min(lean_us, ours_us - wall_us);
+        }
+    }
+
+    ours_us = ron_max(ours_us, en->state.time_ms * 1000);
+
+    ron_engine_drift(en, ours_us, wall_us);
+
+    en->clock_us = ours_us;
+    en->clock_mono_us = mono_us;
+
+    return ron_min(ours_us / 1000, RON_TIME_MAX);
+}
+
+
+static void
+ron_engine_drift(ron_engine_t *en, uint64_t ours_us, uint64_t wall_us)
+{
+    bool  far_off;
+
+    en->drift_ms = (ours_us > wall_us ? ours_us - wall_us : wall_us - ours_us)
+                   / 1000;
+    far_off = en->drift_ms > en->conf.clock_step_ms;
+
+    if (far_off && !en->drift_said) {
+        ron_log(RON_LOG_ERROR, "the wall clock is %llu ms %s ledger time,"
+                " which goes on without it: check the machine's clock",
+                (unsigned long long) en->drift_ms,
+                ours_us > wall_us ? "behind" : "ahead of");
+    }
+
+    en->drift_said = far_off;
+}
+
+
+/* ---- deciding ----------------------------------------------------------- */
+
+
+ron_status_t
+ron_engine_decide(ron_engine_t *en, uint64_t time_ms, uint64_t now_us,
+    ron_unit_t **units, uint32_t n)
+{
+    bool          too_many;
+    ron_work_t   *w;
+    ron_status_t  status;
+
+    if (!en->writer || ron_engine_failed(en)) {
+        return RON_EIO;
+    }
+
+    if (ron_engine_room(en) == 0) {
+        return RON_AGAIN;
+    }
+
+    too_many = ron_state_expired_n(&en->state, time_ms, RON_EXPIRED_MAX)
+               >= RON_EXPIRED_MAX;
+
+    w = ron_work_get(en, too_many ? 0 : n);
+    if (w == NULL) {
+        return RON_ENOMEM;
+    }
+
+    if (!too_many) {
+        memcpy(w->pub.units, units, n * sizeof(ron_unit_t *));
+    }
+
+    w->expired_max = too_many ? RON_EXPIRED_MAX : UINT32_MAX;
+    status = ron_order_units(w->pub.units, w->pub.unit_n);
+
+    if (status == RON_OK) {
+        w->live = en->live;
+        en->live = w;
+        status = ron_decide_units(en, w, time_ms, now_us);
+
+        if (status == RON_OK && en->tags_bad) {
+            status = ron_engine_forget_tags(en);
+        }
+
+        if (status == RON_OK) {
+            status = ron_engine_checkpoint(en, w);
+        }
+    }
+
+    if (status != RON_OK) {
+        ron_log(RON_LOG_ALERT, "deciding failed after seq %llu: %s",
+                (unsigned long long) en->state.seq, ron_status_name(status));
+        ron_mutex_lock(en->mutex);
+        en->failed = true;
+        ron_mutex_unlock(en->mutex);
+
+        ron_engine_release(en, &w->pub);
+        return RON_EIO;
+    }
+
+    ron_engine_enqueue(en, w);
+
+    return too_many ? RON_AGAIN : RON_OK;
+}
+
+
+/*
+ * A damaged segment cannot say what it held, so nothing can be decided.  All
+ * segments go; opening the ledger again makes them anew from the journal.
+ */
+
+static ron_status_t
+ron_engine_forget_tags(ron_engine_t *en)
+{
+    ron_log(RON_LOG_ERROR, "a tag segment is damaged: tags will be rebuilt"
+            " from the journal");
+
+    (void) ron_tags_reset(en->tags);
+    (void) ron_tags_reset(en->keys);
+
+    return RON_ECORRUPT;
+}
+
+
+/*
+ * Which checkpoint this row vouches for, and the next slice of the one in
+ * progress.  A generation is begun when enough was written since the last,
+ * later when there is more state.  A slice is written when the entries since
+ * the last slice took as many bytes as it did: checkpoints never cost more
+ * than the journal itself.
+ */
+
+static ron_status_t
+ron_engine_checkpoint(ron_engine_t *en, ron_work_t *w)
+{
+    uint32_t      size;
+    uint64_t      due;
+    ron_hash_t    hash;
+    ron_status_t  status;
+
+    w->checkpoint = en->ckpt_hash;
+    w->gen = en->ckpt_gen;
+    w->keep_gen = en->ckpt_drop;
+    en->ckpt_drop = 0;
+
+    if (w->pub.count == 0 || ron_store_dir(en->store) == NULL) {
+        return RON_OK;
+    }
+
+    due = ron_max(en->conf.checkpoint_n, en->state.accounts.n / 2);
+
+    if (!en->ckpt.active && en->state.seq - en->ckpt.begun_seq >= due) {
+        ron_ckpt_begin(&en->ckpt, &en->state, en->ckpt.gen + 1);
+        en->ckpt_credit = 0;
+    }
+
+    if (!en->ckpt.active) {
+        return RON_OK;
+    }
+
+    en->ckpt_credit += (int64_t) w->body.len;
+
+    if (en->ckpt_credit <= 0) {
+        return RON_OK;
+    }
+
+    size = 1 + (uint32_t) (en->ckpt_credit / RON_SLICE_BYTES);
+    size = ron_min(size, RON_SLICE_UNITS_MAX);
+
+    status = ron_ckpt_slice(&en->ckpt, &en->state, size, &w->slice_body,
+                            &w->slice, &hash);
+    if (status != RON_OK) {
+        return status;
+    }
+
+    w->has_slice = true;
+    en->ckpt_credit -= (int64_t) w->slice.body.len;
+
+    if (w->slice.last) {
+        en->ckpt_hash = hash;
+        en->ckpt_gen = w->slice.gen;
+        en->ckpt_seq = w->slice.seq;
+    }
+
+    return RON_OK;
+}
+
+
+static void
+ron_engine_enqueue(ron_engine_t *en, ron_work_t *w)
+{
+    ron_mutex_lock(en->mutex);
+
+    ron_list_push(&en->queue, w);
+    en->queue_units += w->pub.unit_n;
+    ron_cond_signal(en->wake);
+
+    ron_mutex_unlock(en->mutex);
+}
+
+
+uint64_t
+ron_engine_next_expiry(const ron_engine_t *en)
+{
+    return ron_state_next_expiry((ron_state_t *) (uintptr_t) &en->state);
+}
+
+
+ron_status_t
+ron_engine_reap(ron_engine_t *en, ron_batch_t **batch)
+{
+    bool         newest;
+    ron_work_t  *w;
+
+    *batch = NULL;
+
+    ron_mutex_lock(en->mutex);
+    w = ron_list_pop(&en->done);
+    newest = (en->done.n == 0);
+    ron_mutex_unlock(en->mutex);
+
+    if (w == NULL) {
+        return RON_AGAIN;
+    }
+
+    if (w->pub.status == RON_OK && w->pub.count > 0) {
+        ron_engine_durable(en, w, newest);
+    }
+
+    *batch = &w->pub;
+
+    return RON_OK;
+}
+
+
+/* What the sequencer does with the news that a batch is durable. */
+
+static void
+ron_engine_durable(ron_engine_t *en, ron_work_t *w, bool newest)
+{
+    uint64_t  last;
+
+    last = w->pub.seq + w->pub.count - 1;
+
+    ron_tags_commit(en->tags, last, w->pub.time_ms);
+    ron_tags_commit(en->keys, last, w->pub.time_ms);
+
+    if (w->pub.time_ms > en->conf.key_ttl_ms) {
+        (void) ron_tags_expire(en->keys,
+                               w->pub.time_ms - en->conf.key_ttl_ms);
+    }
+
+    /* The journal vouches for a newer checkpoint: keep it and one before. */
+
+    if (w->gen > en->ckpt_kept) {
+        en->ckpt_drop = en->ckpt_kept;
+        en->ckpt_kept = w->gen;
+    }
+
+    if (newest) {
+        ron_engine_publish(en, w);
+    }
+}
+
+
+static void
+ron_engine_publish(ron_engine_t *en, const ron_work_t *w)
+{
+    ron_buf_t              note;
+    ron_checkpoint_note_t  cp;
+
+    if (en->conf.signer == NULL) {
+        return;
+    }
+
+    memset(&cp, 0, sizeof(cp));
+    cp.origin = ron_signer_name(en->conf.signer);
+    cp.size = w->pub.seq + w->pub.count - 1;
+    cp.root = w->pub.root;
+
+    ron_buf_init(&note, RON_NOTE_MAX);
+
+    if (ron_note_sign(en->conf.signer, &cp, &note) == RON_OK) {
+        (void) ron_store_head_write(en->store, ron_buf_str(&note));
+    }
+
+    ron_buf_free(&note);
+}
+
+
+void
+ron_engine_release(ron_engine_t *en, ron_batch_t *batch)
+{
+    ron_work_t  *w, **p;
+
+    w = (ron_work_t *) batch;
+
+    for (p = &en->live; *p != NULL; p = &(*p)->live) {
+        if (*p == w) {
+            *p = w->live;
+            break;
+        }
+    }
+
+    ron_work_put_back(en, w);
+}
+
+
+ron_status_t
+ron_engine_quiesce(ron_engine_t *en, uint64_t timeout_ms)
+{
+    bool      idle;
+    uint64_t  deadline_us;
+
+    deadline_us = ron_clock_mono_us() + timeout_ms * 1000;
+
+    for ( ;; ) {
+        ron_mutex_lock(en->mutex);
+        idle = (en->queue.n == 0 && en->working == NULL);
+        ron_mutex_unlock(en->mutex);
+
+        if (idle) {
+            return ron_engine_failed(en) ? RON_EIO : RON_OK;
+        }
+
+        if (en->thread == NULL) {
+            (void) ron_engine_step(en);
+            continue;
+        }
+
+        if (ron_clock_mono_us() >= deadline_us) {
+            return RON_AGAIN;
+        }
+
+        ron_sleep_us(200);
+    }
+}
+
+
+/* ---- batches ------------------------------------------------------------ */
+
+
+static ron_work_t *
+ron_work_get(ron_engine_t *en, uint32_t units)
+{
+    void        *p;
+    ron_work_t  *w;
+
+    w = en->free_works;
+
+    if (w != NULL) {
+        en->free_works = w->next;
+
+    } else {
+        w = calloc(1, sizeof(ron_work_t));
+        if (w == NULL) {
+            return NULL;
+        }
+
+        ron_buf_init(&w->body, 0);
+        ron_buf_init(&w->notes, 0);
+        ron_buf_init(&w->extra, 0);
+        ron_buf_init(&w->slice_body, 0);
+    }
+
+    w->next = NULL;
+
+    if (units > w->unit_cap) {
+        p = realloc(w->pub.units, units * sizeof(ron_unit_t *));
+        if (p == NULL) {
+            ron_work_put_back(en, w);
+            return NULL;
+        }
+
+        w->pub.units = p;
+
+        p = realloc(w->pub.outcomes, units * sizeof(ron_outcome_t));
+        if (p == NULL) {
+            ron_work_put_back(en, w);
+            return NULL;
+        }
+
+        w->pub.outcomes = p;
+        w->unit_cap = units;
+    }
+
+    w->pub.status = RON_AGAIN;
+    w->pub.unit_n = units;
+    w->pub.commit_us = 0;
+    w->pub.count = 0;
+    w->has_slice = false;
+    w->touched_n = 0;
+    w->result_n = 0;
+
+    ron_buf_reset(&w->body);
+    ron_buf_reset(&w->notes);
+    ron_buf_reset(&w->extra);
+    ron_buf_reset(&w->slice_body);
+
+    if (units != 0) {
+        memset(w->pub.outcomes, 0, units * sizeof(ron_outcome_t));
+    }
+
+    return w;
+}
+
+
+static void
+ron_work_put_back(ron_engine_t *en, ron_work_t *w)
+{
+    w->next = en->free_works;
+    en->free_works = w;
+}
+
+
+static void
+ron_work_free(ron_work_t *w)
+{
+    ron_buf_free(&w->body);
+    ron_buf_free(&w->notes);
+    ron_buf_free(&w->extra);
+    ron_buf_free(&w->slice_body);
+
+    free(w->pub.units);
+    free(w->pub.outcomes);
+    free(w->pub.balances);
+    free(w->results);
+    free(w->spans);
+    free(w->touched);
+    free(w);
+}
+
+
+static void
+ron_list_push(ron_work_list_t *list, ron_work_t *w)
+{
+    w->next = NULL;
+
+    if (list->tail == NULL) {
+        list->head = w;
+
+    } else {
+        list->tail->next = w;
+    }
+
+    list->tail = w;
+    list->n++;
+}
+
+
+static ron_work_t *
+ron_list_pop(ron_work_list_t *list)
+{
+    ron_work_t  *w;
+
+    w = list->head;
+
+    if (w != NULL) {
+        list->head = w->next;
+        list->n--;
+
+        if (list->head == NULL) {
+            list->tail = NULL;
+        }
+    }
+
+    return w;
+}
+
+
+/* ---- questions ---------------------------------------------------------- */
+
+
+static void
+ron_engine_fill(ron_engine_t *en, uint32_t account, uint32_t bal,
+    ron_balance_t *balance)
+{
+    const ron_account_t      *a;
+    const ron_balance_rec_t  *b;
+
+    a = ron_account_at(&en->state, account);
+    b = ron_balance_at(&en->state, bal);
+
+    balance->account = ron_name_at(&en->state, a->name);
+    balance->asset = ron_asset_name(&en->state, b->asset);
+    balance->available = b->available;
+    balance->held = b->held;
+    balance->nonce = a->nonce;
+    balance->version = a->version;
+}
+
+
+ron_status_t
+ron_engine_balance(ron_engine_t *en, ron_str_t account, ron_str_t asset,
+    ron_balance_t *balance)
+{
+    uint32_t  no, as, bal;
+
+    memset(balance, 0, sizeof(ron_balance_t));
+
+    no = ron_state_account(&en->state, account);
+    as = ron_state_asset(&en->state, asset);
+    bal = (no == RON_NONE || as == RON_NONE)
+              ? RON_NONE : ron_state_balance(&en->state, no, as);
+
+    if (bal == RON_NONE) {
+        return RON_ENOTFOUND;
+    }
+
+    ron_engine_fill(en, no, bal, balance);
+
+    return RON_OK;
+}
+
+
+ron_status_t
+ron_engine_each_balance(ron_engine_t *en,
+    ron_status_t (*fn)(void *ctx, const ron_balance_t *b), void *ctx)
+{
+    ron_status_t              status;
+    ron_balance_t             balance;
+    const ron_account_t      *a;
+
+    for (uint32_t no = 0; no < en->state.accounts.n; no++) {
+        a = ron_account_at(&en->state, no);
+
+        for (uint32_t bal = a->first;
+             bal != RON_NONE;
+             bal = ron_balance_at(&en->state, bal)->next)
+        {
+            ron_engine_fill(en, no, bal, &balance);
+
+            status = fn(ctx, &balance);
+            if (status != RON_OK) {
+                return status;
+            }
+        }
+    }
+
+    return RON_OK;
+}
+
+
+ron_status_t
+ron_engine_each_supply(ron_engine_t *en,
+    ron_status_t (*fn)(void *ctx, const ron_supply_t *s), void *ctx)
+{
+    ron_state_t              *st;
+    ron_status_t              status;
+    ron_supply_t             *sums;
+    const ron_balance_rec_t  *b;
+
+    st = &en->state;
+
+    sums = calloc(st->asset_n + 1, sizeof(ron_supply_t));
+    if (sums == NULL) {
+        return RON_ENOMEM;
+    }
+
+    for (uint32_t no = 0; no < st->balances.n; no++) {
+        b = ron_balance_at(st, no);
+        sums[b->asset].available += b->available;
+        sums[b->asset].held += b->held;
+    }
+
+    status = RON_OK;
+
+    for (uint32_t i = 0; i < st->asset_n && status == RON_OK; i++) {
+        sums[i].asset = ron_asset_name(st, i);
+        sums[i].minted = st->assets[i].minted;
+        sums[i].burned = st->assets[i].burned;
+
+        status = fn(ctx, &sums[i]);
+    }
+
+    free(sums);
+
+    return status;
+}
+
+
+ron_status_t
+ron_engine_lookup_key(ron_engine_t *en, ron_str_t scope, ron_str_t key,
+    ron_str_t *bytes, bool *durable)
+{
+    uint64_t      seq;
+    ron_tag_t     tag;
+    ron_entry_t   e;
+    ron_status_t  status;
+
+    *bytes = ron_null_str;
+    *durable = false;
+
+    if (scope.len > RON_SCOPE_MAX || key.len > RON_KEY_MAX) {
+        return RON_EINVAL;
+    }
+
+    ron_tag_make(RON_TAG_KEY, scope, key, &tag);
+    status = ron_tag_find(en, RON_TAG_KEY, &tag, &seq);
+
+    if (status == RON_OK) {
+        status = ron_entry_find(en, seq, &e, bytes);
+    }
+
+    if (status != RON_OK) {
+        return status;
+    }
+
+    if (ron_max(en->state.time_ms, en->clock_us / 1000) - e.time_ms
+        >= en->conf.key_ttl_ms)
+    {
+        *bytes = ron_null_str;
+        return RON_ENOTFOUND;
+    }
+
+    ron_mutex_lock(en->mutex);
+    *durable = (seq <= en->durable_seq);
+    ron_mutex_unlock(en->mutex);
+
+    return RON_OK;
+}
+
+
+ron_store_t *
+ron_engine_store(ron_engine_t *en)
+{
+    return en->store;
+}
+
+
+void
+ron_engine_stat(ron_engine_t *en, ron_engine_stat_t *stat)
+{
+    memset(stat, 0, sizeof(ron_engine_stat_t));
+
+    ron_mutex_lock(en->mutex);
+    stat->seq = en->writer ? en->durable_seq : en->state.seq;
+    stat->time_ms = en->writer ? en->durable_ms : en->state.time_ms;
+    stat->queue_units = en->queue_units;
+    stat->failed = en->failed;
+    ron_mutex_unlock(en->mutex);
+
+    stat->decided_seq = en->state.seq;
+    stat->accounts = en->state.accounts.n;
+    stat->balances = en->state.balances.n;
+    stat->holds = en->state.hold_n;
+    stat->state_bytes = ron_state_bytes(&en->state, &stat->name_bytes);
+    stat->checkpoint_gen = en->ckpt_kept;
+    stat->checkpoint_seq = en->ckpt_seq;
+    stat->replayed = en->replayed;
+    stat->clock_drift_ms = en->drift_ms;
+}
+
+
+void
+ron_engine_close(ron_engine_t *en)
+{
+    ron_work_t  *w;
+
+    if (en == NULL) {
+        return;
+    }
+
+    if (en->thread != NULL) {
+        ron_mutex_lock(en->mutex);
+        en->stopping = true;
+        ron_cond_signal(en->wake);
+        ron_mutex_unlock(en->mutex);
+
+        while (ron_thread_join(en->thread, 1000) == RON_AGAIN) {
+            /* void: an append ends, or the embedder gives up on all of us */
+        }
+    }
+
+    while ((w = en->live) != NULL) {
+        en->live = w->live;
+        ron_work_free(w);
+    }
+
+    while ((w = en->free_works) != NULL) {
+        en->free_works = w->next;
+        ron_work_free(w);
+    }
+
+    ron_tags_close(en->tags);
+    ron_tags_close(en->keys);
+    ron_reader_close(en->reader);
+    ron_store_close(en->store);
+    ron_state_free(&en->state);
+    ron_buf_free(&en->scratch);
+    ron_buf_free(&en->found);
+    ron_cond_destroy(en->wake);
+    ron_mutex_destroy(en->mutex);
+    free(en->tiles);
+    free(en);
+}

@@ -1,0 +1,183 @@
+
+/*
+ * What the files of the engine share.  Who owns what:
+ *
+ *     sequencer (the caller's thread)   state, tags, keys, reader, clock,
+ *                                       checkpoint in progress, free batches
+ *     committer (its own thread)        tree, chain, store (append, maintain)
+ *     both, under the mutex             the two queues and the flags
+ */
+
+#ifndef RON_ENGINE_IMPL_H
+#define RON_ENGINE_IMPL_H
+
+
+#include "ron_checkpoint.h"
+#include "ron_engine.h"
+#include "ron_log.h"
+#include "ron_port.h"
+#include "ron_state.h"
+#include "ron_tags.h"
+
+
+/* Where the bytes of a result are, until the buffers stop growing. */
+typedef enum {
+    RON_SPAN_NONE = 0,
+    RON_SPAN_BODY,
+    RON_SPAN_EXTRA
+} ron_span_where_t;
+
+typedef struct {
+    ron_span_where_t  where;
+    size_t            off;
+    size_t            len;
+} ron_span_t;
+
+
+typedef struct ron_work_s  ron_work_t;
+
+struct ron_work_s {
+    ron_batch_t     pub;
+    ron_work_t     *next;               /* in the one list it is in */
+    ron_work_t     *live;               /* the one decided before it */
+
+    ron_buf_t       body;
+    ron_buf_t       notes;
+    ron_buf_t       extra;              /* bytes of replayed entries */
+    ron_buf_t       slice_body;
+    ron_slice_t     slice;
+    bool            has_slice;
+    ron_hash_t      checkpoint;
+    uint64_t        gen;                /* whose hash that is */
+    uint64_t        keep_gen;           /* 0: nothing to remove */
+    uint32_t        expired_max;        /* holds released at most */
+
+    uint32_t        unit_cap;
+    ron_result_t   *results;
+    ron_span_t     *spans;
+    uint32_t        result_n;
+    uint32_t        result_cap;
+
+    struct {
+        uint32_t  account;
+        uint32_t  asset;
+    }              *touched;
+    uint32_t        touched_n;
+    uint32_t        touched_cap;
+    uint32_t        balance_cap;
+};
+
+
+typedef struct {
+    ron_work_t  *head;
+    ron_work_t  *tail;
+    uint32_t     n;
+} ron_work_list_t;
+
+
+struct ron_engine_s {
+    ron_engine_conf_t   conf;
+    ron_ledger_meta_t   meta;
+    ron_store_t        *store;
+    ron_reader_t       *reader;
+
+    ron_state_t         state;
+    ron_tags_t         *tags;           /* tuples, ids, batch ids: for ever */
+    ron_tags_t         *keys;           /* idempotency keys: for a day */
+    bool                tags_bad;       /* a damaged segment was read */
+    ron_ckpt_t          ckpt;
+    ron_hash_t          ckpt_hash;      /* of the newest complete one */
+    uint64_t            ckpt_gen;       /* its generation */
+    uint64_t            ckpt_kept;      /* newest that the journal vouches */
+    uint64_t            ckpt_drop;      /* remove what is below, 0: nothing */
+    uint64_t            ckpt_seq;
+    int64_t             ckpt_credit;    /* bytes that slices may take */
+
+    uint64_t            clock_mono_us;  /* ledger time `clock_us` was then */
+    uint64_t            clock_us;
+    uint64_t            drift_ms;
+    bool                drift_said;
+
+    ron_row_t           head;           /* replayed or appended; no views */
+    uint64_t            epoch;
+    bool                writer;
+    uint64_t            replayed;
+    ron_buf_t           scratch;
+    ron_buf_t           found;
+
+    ron_work_t         *now;            /* the batch that is being decided */
+    ron_work_t         *free_works;
+    ron_work_t         *live;           /* decided and not released */
+
+    ron_tree_t          tree;
+    ron_tile_t         *tiles;
+    uint32_t            tile_n;
+    uint32_t            tile_cap;
+
+    ron_mutex_t        *mutex;
+    ron_cond_t         *wake;
+    ron_thread_t       *thread;
+    ron_work_list_t     queue;
+    ron_work_list_t     done;
+    ron_work_t         *working;
+    uint32_t            queue_units;
+    uint64_t            durable_seq;
+    uint64_t            durable_ms;
+    bool                stopping;
+    bool                failed;
+    void              (*notify)(void *ctx);
+    void               *notify_ctx;
+};
+
+
+/* ron_decide.c */
+ron_status_t ron_decide_units(ron_engine_t *en, ron_work_t *w,
+    uint64_t time_ms, uint64_t now_us);
+
+/* ron_order.c: sorts units as the architecture says. */
+ron_status_t ron_order_units(ron_unit_t **units, uint32_t n);
+
+/* ron_lookup.c */
+typedef enum {
+    RON_TAG_TUPLE = 't',
+    RON_TAG_ID = 'i',
+    RON_TAG_BATCH = 'b',            /* idem_id of an ingest */
+    RON_TAG_KEY = 'k',              /* of one wallet operation */
+    RON_TAG_CAPKEY = 'c'            /* of a wallet batch */
+} ron_tag_kind_t;
+
+void ron_tag_make(ron_tag_kind_t kind, ron_str_t a, ron_str_t b,
+    ron_tag_t *tag);
+void ron_tag_tuple(const ron_entry_t *op, ron_str_t idem, ron_tag_t *tag);
+
+/* RON_OK, RON_ENOTFOUND, or what the storage said. */
+ron_status_t ron_tag_find(ron_engine_t *en, ron_tag_kind_t kind,
+    const ron_tag_t *tag, uint64_t *seq);
+
+/* Puts the tags of an entry that was applied; first of its unit or not. */
+ron_status_t ron_tag_entry(ron_engine_t *en, const ron_entry_t *e);
+
+/* The entry `seq`, decided or durable; views are good until the next call. */
+ron_status_t ron_entry_find(ron_engine_t *en, uint64_t seq, ron_entry_t *e,
+    ron_str_t *bytes);
+
+/* The note of a keyed batch whose first entry is `seq`. */
+ron_status_t ron_outcome_find(ron_engine_t *en, uint64_t seq,
+    const ron_tag_t *tag, ron_hash_t *digest, ron_str_t *outcome);
+void ron_outcome_note(ron_buf_t *notes, const ron_tag_t *tag,
+    const ron_hash_t *digest, const ron_outcome_t *outcome);
+
+/* ron_commit.c */
+ron_status_t ron_commit_work(ron_engine_t *en, ron_work_t *w);
+
+/* After a commit, when its callers have been told. */
+void ron_commit_maintain(ron_engine_t *en, uint64_t keep_gen);
+
+/* ron_recover.c */
+ron_status_t ron_recover_open(ron_engine_t *en, ron_buf_t *why);
+
+/* Everything that a writer checks after it has read the tail. */
+ron_status_t ron_recover_check(ron_engine_t *en, ron_buf_t *why);
+
+
+#endif /* RON_ENGINE_IMPL_H */

@@ -1,0 +1,298 @@
+
+/*
+ * Looking back: tags, the entries that they lead to, and the outcomes of
+ * keyed batches.  What was decided but is not durable yet is found in the
+ * batches in flight, everything else in the journal.
+ */
+
+#include "ron_engine_impl.h"
+#include "ron_digest.h"
+
+
+#define RON_TAG_TEXT_MAX  1024
+
+
+static ron_work_t *ron_live_find(ron_engine_t *en, uint64_t seq);
+static ron_status_t ron_body_at(ron_str_t body, uint64_t n, ron_str_t *bytes);
+static ron_status_t ron_notes_find(ron_str_t notes, const ron_tag_t *tag,
+    ron_hash_t *digest, ron_str_t *outcome);
+
+
+/*
+ * A tag is 128 bits of BLAKE3 over its kind and its two parts.  What it leads
+ * to is compared in full, so two texts of one tag could only be refused,
+ * never be taken for one another.
+ */
+
+void
+ron_tag_make(ron_tag_kind_t kind, ron_str_t a, ron_str_t b, ron_tag_t *tag)
+{
+    uint8_t     text[RON_TAG_TEXT_MAX], *p;
+    ron_hash_t  hash;
+
+    RON_ASSERT(a.len + b.len + 3 <= sizeof(text));
+
+    p = text;
+    *p++ = (uint8_t) kind;
+    *p++ = (uint8_t) (a.len >> 8);
+    *p++ = (uint8_t) a.len;
+
+    if (a.len != 0) {
+        memcpy(p, a.data, a.len);
+        p += a.len;
+    }
+
+    if (b.len != 0) {
+        memcpy(p, b.data, b.len);
+        p += b.len;
+    }
+
+    ron_blake3(text, (size_t) (p - text), &hash);
+    memcpy(tag->b, hash.b, RON_TAG_LEN);
+}
+
+
+/* The account is `to` where an entry has no other: a debit leg reversed. */
+
+void
+ron_tag_tuple(const ron_entry_t *op, ron_str_t idem, ron_tag_t *tag)
+{
+    uint8_t    text[RON_ACCOUNT_MAX + 16 + RON_NONCE_LEN], *p;
+    ron_str_t  account;
+
+    account = (op->fields & RON_F_ACCOUNT) ? op->account : op->to;
+    p = text;
+
+    for (unsigned i = 0; i < 16; i++) {
+        *p++ = (uint8_t) (op->amount >> (8 * i));
+    }
+
+    memcpy(p, op->nonce16, RON_NONCE_LEN);
+    p += RON_NONCE_LEN;
+    memcpy(p, account.data, account.len);
+    p += account.len;
+
+    ron_tag_make(RON_TAG_TUPLE, (ron_str_t) { (size_t) (p - text), text },
+                 idem, tag);
+}
+
+
+ron_status_t
+ron_tag_find(ron_engine_t *en, ron_tag_kind_t kind, const ron_tag_t *tag,
+    uint64_t *seq)
+{
+    ron_tags_t    *store;
+    ron_status_t   status;
+
+    store = (kind == RON_TAG_KEY || kind == RON_TAG_CAPKEY) ? en->keys
+                                                            : en->tags;
+
+    status = ron_tags_get(store, tag, seq);
+
+    if (status == RON_ECORRUPT) {
+        en->tags_bad = true;
+    }
+
+    return status;
+}
+
+
+ron_status_t
+ron_tag_entry(ron_engine_t *en, const ron_entry_t *e)
+{
+    ron_str_t     key;
+    ron_tag_t     tag;
+    ron_status_t  status;
+
+    status = RON_OK;
+    key = (e->fields & RON_F_KEY) ? e->key : ron_null_str;
+
+    if (e->fields & RON_F_WALLET) {
+        if (e->fields & RON_F_SCOPE) {
+            ron_tag_make(RON_TAG_CAPKEY, e->scope, key, &tag);
+
+        } else {
+            ron_tag_make(RON_TAG_KEY, e->account, key, &tag);
+        }
+
+        return ron_tags_put(en->keys, &tag, e->seq);
+    }
+
+    if (e->fields & RON_F_ID) {
+        ron_tag_make(RON_TAG_ID, e->id, ron_null_str, &tag);
+        status = ron_tags_put(en->tags, &tag, e->seq);
+    }
+
+    if (status == RON_OK && (e->fields & RON_F_NONCE16)) {
+        ron_tag_tuple(e, key, &tag);
+        status = ron_tags_put(en->tags, &tag, e->seq);
+    }
+
+    if (status == RON_OK && key.len != 0) {
+        ron_tag_make(RON_TAG_BATCH, key, ron_null_str, &tag);
+
+        /* The first entry of a batch stands for it. */
+
+        if (ron_tags_get(en->tags, &tag, &(uint64_t) { 0 }) != RON_OK) {
+            status = ron_tags_put(en->tags, &tag, e->seq);
+        }
+    }
+
+    return status;
+}
+
+
+static ron_work_t *
+ron_live_find(ron_engine_t *en, uint64_t seq)
+{
+    ron_work_t  *w;
+
+    for (w = en->live; w != NULL; w = w->live) {
+        if (seq >= w->pub.seq && seq - w->pub.seq < w->pub.count) {
+            return w;
+        }
+    }
+
+    return NULL;
+}
+
+
+static ron_status_t
+ron_body_at(ron_str_t body, uint64_t n, ron_str_t *bytes)
+{
+    ron_rd_t      rd;
+    ron_status_t  status;
+
+    ron_rd_init(&rd, body);
+
+    do {
+        status = ron_body_next(&rd, bytes);
+    } while (status == RON_OK && n-- > 0);
+
+    return status == RON_ENOTFOUND ? ron_corrupt() : status;
+}
+
+
+ron_status_t
+ron_entry_find(ron_engine_t *en, uint64_t seq, ron_entry_t *e,
+    ron_str_t *bytes)
+{
+    ron_row_t     row;
+    ron_str_t     view;
+    ron_work_t   *w;
+    ron_status_t  status;
+
+    *bytes = ron_null_str;
+    memset(e, 0, sizeof(ron_entry_t));
+
+    w = ron_live_find(en, seq);
+
+    if (w != NULL) {
+        status = ron_body_at(ron_buf_str(&w->body), seq - w->pub.seq, &view);
+
+    } else {
+        status = ron_reader_row(en->reader, seq, &row);
+        if (status == RON_OK) {
+            status = ron_body_at(row.body, seq - row.seq, &view);
+        }
+    }
+
+    if (status != RON_OK) {
+        return status;
+    }
+
+    ron_buf_reset(&en->found);
+    ron_buf_put_str(&en->found, view);
+
+    if (ron_buf_status(&en->found) != RON_OK) {
+        return ron_buf_status(&en->found);
+    }
+
+    *bytes = ron_buf_str(&en->found);
+
+    return ron_entry_decode(*bytes, e);
+}
+
+
+void
+ron_outcome_note(ron_buf_t *notes, const ron_tag_t *tag,
+    const ron_hash_t *digest, const ron_outcome_t *outcome)
+{
+    ron_buf_t  text;
+
+    ron_buf_init(&text, 0);
+    ron_buf_put(&text, tag->b, RON_TAG_LEN);
+    ron_buf_put(&text, digest->b, RON_HASH_LEN);
+    (void) ron_outcome_encode(outcome, &text);
+
+    if (ron_buf_status(&text) == RON_OK) {
+        ron_buf_put_lstr(notes, ron_buf_str(&text));
+
+    } else {
+        notes->failed = true;
+    }
+
+    ron_buf_free(&text);
+}
+
+
+static ron_status_t
+ron_notes_find(ron_str_t notes, const ron_tag_t *tag, ron_hash_t *digest,
+    ron_str_t *outcome)
+{
+    ron_rd_t   rd, note;
+    ron_str_t  bytes;
+
+    ron_rd_init(&rd, notes);
+
+    while (ron_rd_left(&rd) > 0) {
+        ron_rd_init(&note, ron_rd_lstr(&rd));
+        bytes = ron_rd_bytes(&note, RON_TAG_LEN);
+        ron_rd_hash(&note, digest);
+
+        if (rd.failed || note.failed) {
+            return ron_corrupt();
+        }
+
+        if (memcmp(bytes.data, tag->b, RON_TAG_LEN) == 0) {
+            *outcome = ron_rd_bytes(&note, ron_rd_left(&note));
+            return RON_OK;
+        }
+    }
+
+    return ron_corrupt();
+}
+
+
+ron_status_t
+ron_outcome_find(ron_engine_t *en, uint64_t seq, const ron_tag_t *tag,
+    ron_hash_t *digest, ron_str_t *outcome)
+{
+    ron_row_t     row;
+    ron_str_t     view;
+    ron_work_t   *w;
+    ron_status_t  status;
+
+    *outcome = ron_null_str;
+    w = ron_live_find(en, seq);
+
+    if (w != NULL) {
+        status = ron_notes_find(ron_buf_str(&w->notes), tag, digest, &view);
+
+    } else {
+        status = ron_reader_row(en->reader, seq, &row);
+        if (status == RON_OK) {
+            status = ron_notes_find(row.notes, tag, digest, &view);
+        }
+    }
+
+    if (status != RON_OK) {
+        return status;
+    }
+
+    ron_buf_reset(&en->scratch);
+    ron_buf_put_str(&en->scratch, view);
+    *outcome = ron_buf_str(&en->scratch);
+
+    return ron_buf_status(&en->scratch);
+}

@@ -1,0 +1,459 @@
+
+/*
+ * From what is on disk to a state in RAM.
+ *
+ *     open     newest checkpoint that the journal vouches for; then the tags
+ *              that segments do not cover
+ *     follow   rows behind it, each checked against the one before: seq,
+ *              root, epoch, time, chain; entries applied, tags put
+ *     check    (the writer only) the tree re-derived from tiles and tail has
+ *              the head's root; money is conserved; no head was published
+ *              that this journal does not hold; no mark of safe mode
+ *
+ * A follower stops after any row and goes on later.  Whatever is wrong is
+ * named with its sequence.
+ */
+
+#include "ron_engine_impl.h"
+#include "ron_digest.h"
+
+
+/* Tags are put again in pieces of this much journal. */
+#define RON_TAG_REPLAY_BYTES  (4 * 1024 * 1024)
+
+
+static ron_status_t ron_recover_checkpoint(ron_engine_t *en, ron_buf_t *why);
+static ron_status_t ron_recover_gen(ron_engine_t *en, uint64_t gen,
+    uint32_t count, bool *usable);
+static ron_status_t ron_recover_base(ron_engine_t *en, ron_buf_t *why);
+static ron_status_t ron_recover_tags(ron_engine_t *en, ron_buf_t *why);
+static ron_status_t ron_recover_tag_row(void *ctx, const ron_row_t *row);
+static ron_status_t ron_follow_row(void *ctx, const ron_row_t *row);
+static ron_status_t ron_follow_entries(ron_engine_t *en,
+    const ron_row_t *row);
+static ron_status_t ron_follow_tags(ron_engine_t *en, const ron_entry_t *e);
+static ron_status_t ron_recover_head(ron_engine_t *en, ron_buf_t *why);
+
+
+ron_status_t
+ron_recover_open(ron_engine_t *en, ron_buf_t *why)
+{
+    ron_status_t  status;
+
+    status = ron_recover_checkpoint(en, why);
+
+    if (status == RON_OK) {
+        status = ron_recover_base(en, why);
+    }
+
+    return status == RON_OK ? ron_recover_tags(en, why) : status;
+}
+
+
+static ron_status_t
+ron_recover_checkpoint(ron_engine_t *en, ron_buf_t *why)
+{
+    bool          complete, usable;
+    uint32_t      count;
+    uint64_t      gen, max_gen;
+    ron_status_t  status;
+
+    max_gen = UINT64_MAX;
+    en->ckpt.gen = 0;
+
+    for ( ;; ) {
+        status = ron_reader_gen(en->reader, max_gen, &gen, &count, &complete);
+
+        if (status == RON_ENOTFOUND) {
+            return RON_OK;
+        }
+
+        if (status != RON_OK) {
+            ron_buf_printf(why, "the checkpoints cannot be read: %s",
+                           ron_reader_error(en->reader));
+            return status;
+        }
+
+        en->ckpt.gen = ron_max(en->ckpt.gen, gen);
+
+        if (complete) {
+            status = ron_recover_gen(en, gen, count, &usable);
+            if (status != RON_OK || usable) {
+                return status;
+            }
+        }
+
+        if (gen == 0) {
+            return RON_OK;
+        }
+
+        max_gen = gen - 1;
+    }
+}
+
+
+/*
+ * One generation.  Not usable: the journal says another hash (it was edited),
+ * or nothing yet (the process died before the next commit).
+ */
+
+static ron_status_t
+ron_recover_gen(ron_engine_t *en, uint64_t gen, uint32_t count, bool *usable)
+{
+    uint64_t      last_seq;
+    ron_row_t     row;
+    ron_hash_t    hash;
+    ron_status_t  status;
+
+    *usable = false;
+    status = ron_ckpt_load(&en->state, en->reader, gen, count, &hash,
+                           &last_seq);
+
+    if (status == RON_OK) {
+        status = ron_reader_row(en->reader, last_seq + 1, &row);
+
+        if (status == RON_OK && ron_hash_eq(&hash, &row.checkpoint)) {
+            en->ckpt_hash = hash;
+            en->ckpt_gen = gen;
+            en->ckpt_kept = gen;
+            en->ckpt_seq = last_seq;
+            *usable = true;
+            return RON_OK;
+        }
+
+        if (status == RON_OK) {
+            status = ron_corrupt();
+        }
+    }
+
+    if (status == RON_ECORRUPT) {
+        ron_log(RON_LOG_ERROR, "checkpoint %llu is not the one that the"
+                " journal vouches for, an older one is used instead",
+                (unsigned long long) gen);
+    }
+
+    ron_state_free(&en->state);
+
+    if (status != RON_ECORRUPT && status != RON_ENOTFOUND) {
+        (void) ron_state_init(&en->state);
+        return status;
+    }
+
+    return ron_state_init(&en->state);
+}
+
+
+/* The row that the loaded state ends with. */
+
+static ron_status_t
+ron_recover_base(ron_engine_t *en, ron_buf_t *why)
+{
+    ron_row_t     row;
+    ron_status_t  status;
+
+    memset(&en->head, 0, sizeof(en->head));
+    ron_digest_bytes(en->meta.digest, "", 0, &en->head.root);
+
+    if (en->state.seq == 0) {
+        en->head.seq = 1;
+        return RON_OK;
+    }
+
+    status = ron_reader_row(en->reader, en->state.seq, &row);
+
+    if (status != RON_OK || row.seq + row.count - 1 != en->state.seq) {
+        ron_buf_printf(why, "no commit ends at seq %llu, where checkpoint %llu"
+                       " begins", (unsigned long long) en->state.seq,
+                       (unsigned long long) en->ckpt_gen);
+        return status == RON_EIO ? RON_EIO : ron_corrupt();
+    }
+
+    en->head = row;
+    en->head.body = ron_null_str;
+    en->head.notes = ron_null_str;
+
+    return RON_OK;
+}
+
+
+/* What segments do not hold, up to where following will begin. */
+
+static ron_status_t
+ron_recover_tags(ron_engine_t *en, ron_buf_t *why)
+{
+    uint64_t      next, from;
+    ron_status_t  status;
+
+    from = ron_min(ron_tags_covered(en->tags), ron_tags_covered(en->keys)) + 1;
+
+    while (from <= en->state.seq) {
+        status = ron_reader_rows(en->reader, from, RON_TAG_REPLAY_BYTES,
+                                 ron_recover_tag_row, en, &next);
+
+        if (status != RON_OK) {
+            ron_buf_printf(why, "tags cannot be rebuilt from seq %llu on: %s",
+                           (unsigned long long) from,
+                           ron_reader_error(en->reader));
+            return status == RON_ENOTFOUND ? ron_corrupt() : status;
+        }
+
+        from = next;
+    }
+
+    return RON_OK;
+}
+
+
+static ron_status_t
+ron_recover_tag_row(void *ctx, const ron_row_t *row)
+{
+    ron_rd_t       rd;
+    ron_str_t      bytes;
+    ron_entry_t    e;
+    ron_engine_t  *en = ctx;
+    ron_status_t   status;
+
+    ron_rd_init(&rd, row->body);
+
+    while ((status = ron_body_next(&rd, &bytes)) == RON_OK) {
+        status = ron_entry_decode(bytes, &e);
+
+        if (status == RON_OK && e.seq <= en->state.seq) {
+            status = ron_follow_tags(en, &e);
+            en->replayed++;
+        }
+
+        if (status != RON_OK) {
+            return status;
+        }
+    }
+
+    if (status != RON_ENOTFOUND) {
+        return status;
+    }
+
+    ron_tags_commit(en->tags, row->seq + row->count - 1, row->time_ms);
+    ron_tags_commit(en->keys, row->seq + row->count - 1, row->time_ms);
+
+    return RON_OK;
+}
+
+
+static ron_status_t
+ron_follow_tags(ron_engine_t *en, const ron_entry_t *e)
+{
+    ron_tags_t    *store;
+    ron_status_t   status;
+
+    store = (e->fields & RON_F_WALLET) ? en->keys : en->tags;
+
+    if (e->seq <= ron_tags_covered(store)) {
+        return RON_OK;
+    }
+
+    status = ron_tag_entry(en, e);
+
+    return status == RON_EIO ? RON_OK : status;
+}
+
+
+ron_status_t
+ron_engine_follow(ron_engine_t *en, size_t max_bytes, ron_buf_t *why)
+{
+    uint64_t      next;
+    ron_status_t  status;
+
+    status = ron_reader_rows(en->reader, en->state.seq + 1, max_bytes,
+                             ron_follow_row, en, &next);
+
+    if (status != RON_OK && status != RON_ENOTFOUND) {
+        ron_buf_printf(why, "the journal does not continue at seq %llu: %s",
+                       (unsigned long long) en->state.seq + 1,
+                       status == RON_EIO ? ron_reader_error(en->reader)
+                                         : ron_status_name(status));
+    }
+
+    return status;
+}
+
+
+static ron_status_t
+ron_follow_row(void *ctx, const ron_row_t *row)
+{
+    ron_hash_t     chain;
+    ron_engine_t  *en = ctx;
+    ron_status_t   status;
+
+    ron_row_chain(&en->head.chain, row, &chain);
+
+    if (row->seq != en->state.seq + 1 || row->count == 0
+        || row->epoch < en->head.epoch || row->time_ms < en->head.time_ms
+        || !ron_hash_eq(&row->prev_root, &en->head.root)
+        || !ron_hash_eq(&row->chain, &chain))
+    {
+        return ron_corrupt();
+    }
+
+    ron_state_advance(&en->state, row->time_ms);
+
+    status = ron_follow_entries(en, row);
+    if (status != RON_OK) {
+        return status;
+    }
+
+    en->head = *row;
+    en->head.body = ron_null_str;
+    en->head.notes = ron_null_str;
+    en->replayed += row->count;
+
+    ron_tags_commit(en->tags, en->state.seq, row->time_ms);
+    ron_tags_commit(en->keys, en->state.seq, row->time_ms);
+
+    return RON_OK;
+}
+
+
+static ron_status_t
+ron_follow_entries(ron_engine_t *en, const ron_row_t *row)
+{
+    uint64_t      n;
+    ron_rd_t      rd;
+    ron_str_t     bytes;
+    ron_entry_t   e;
+    ron_touch_t   touch;
+    ron_status_t  status;
+
+    ron_rd_init(&rd, row->body);
+
+    for (n = 0; (status = ron_body_next(&rd, &bytes)) == RON_OK; n++) {
+        status = ron_entry_decode(bytes, &e);
+
+        if (status == RON_OK
+            && (e.time_ms != row->time_ms
+                || e.ledger_id != en->meta.ledger_id))
+        {
+            status = ron_corrupt();
+        }
+
+        if (status == RON_OK) {
+            touch = (ron_touch_t) { RON_NONE, RON_NONE };
+            status = ron_state_apply(&en->state, &e, &touch);
+        }
+
+        if (status == RON_OK) {
+            status = ron_follow_tags(en, &e);
+        }
+
+        if (status != RON_OK) {
+            return status;
+        }
+    }
+
+    return status == RON_ENOTFOUND && n == row->count ? RON_OK
+                                                      : ron_corrupt();
+}
+
+
+ron_status_t
+ron_recover_check(ron_engine_t *en, ron_buf_t *why)
+{
+    ron_buf_t          reason;
+    ron_hash_t         root;
+    ron_status_t       status;
+    ron_tile_reader_t  tiles;
+
+    tiles = (ron_tile_reader_t) { en->reader, en->meta.digest };
+
+    status = ron_tree_load(&en->tree, en->meta.digest, en->state.seq,
+                           ron_tile_from_reader, &tiles);
+
+    if (status == RON_OK) {
+        ron_tree_root(&en->tree, &root);
+        status = ron_hash_eq(&root, &en->head.root) ? RON_OK : ron_corrupt();
+    }
+
+    if (status != RON_OK) {
+        ron_buf_printf(why, "the tree does not give the root of seq %llu",
+                       (unsigned long long) en->state.seq);
+        return status;
+    }
+
+    if (en->state.as_of_last != 0 || ron_state_check(&en->state) != RON_OK) {
+        ron_buf_printf(why, "money is not conserved at seq %llu",
+                       (unsigned long long) en->state.seq);
+        return ron_corrupt();
+    }
+
+    status = ron_recover_head(en, why);
+    if (status != RON_OK) {
+        return status;
+    }
+
+    ron_buf_init(&reason, 0);
+    status = ron_store_mark_read(en->store, &reason);
+
+    if (status != RON_ENOTFOUND) {
+        ron_buf_printf(why, "marked for safe mode: %.*s", (int) reason.len,
+                       reason.len ? (const char *) reason.data : "");
+        status = (status == RON_OK) ? RON_ECANCELED : status;
+
+    } else {
+        status = RON_OK;
+    }
+
+    ron_buf_free(&reason);
+
+    return status;
+}
+
+
+/* Was a head published that this journal does not reach, or contradicts? */
+
+static ron_status_t
+ron_recover_head(ron_engine_t *en, ron_buf_t *why)
+{
+    ron_buf_t              note;
+    ron_hash_t             root;
+    ron_status_t           status;
+    ron_tile_reader_t      tiles;
+    ron_checkpoint_note_t  cp;
+
+    ron_buf_init(&note, RON_NOTE_MAX);
+    status = ron_store_head_read(en->store, &note);
+
+    if (status == RON_OK) {
+        status = ron_note_parse(ron_buf_str(&note), &cp);
+    }
+
+    if (status != RON_OK) {
+
+        /* Never published, or torn by a crash: it was not synced. */
+
+        ron_buf_free(&note);
+        return RON_OK;
+    }
+
+    if (cp.size > en->state.seq) {
+        ron_buf_printf(why, "the journal ends at seq %llu, but a head at seq"
+                       " %llu was published: it has been cut",
+                       (unsigned long long) en->state.seq,
+                       (unsigned long long) cp.size);
+        status = ron_corrupt();
+
+    } else if (cp.size > 0) {
+        tiles = (ron_tile_reader_t) { en->reader, en->meta.digest };
+        status = ron_proof_root(en->meta.digest, cp.size,
+                                ron_tile_from_reader, &tiles, &root);
+
+        if (status == RON_OK && !ron_hash_eq(&root, &cp.root)) {
+            ron_buf_printf(why, "the head published at seq %llu has another"
+                           " root than the journal",
+                           (unsigned long long) cp.size);
+            status = ron_corrupt();
+        }
+    }
+
+    ron_buf_free(&note);
+
+    return status;
+}

@@ -1,0 +1,1493 @@
+
+#include "ron_state.h"
+#include "ron_amount.h"
+#include "ron_pool.h"
+#include "ron_port.h"
+
+#include <stdlib.h>
+
+
+/* Names live in chunks of this many 4-byte units and never straddle two. */
+#define RON_NAME_CHUNK  (256 * 1024)
+
+
+typedef enum {
+    RON_UNDO_BYTES,
+    RON_UNDO_ACCOUNT,
+    RON_UNDO_BALANCE,
+    RON_UNDO_ASSET,
+    RON_UNDO_HOLD_ADD,
+    RON_UNDO_HOLD_DEL,
+    RON_UNDO_REVERSED,
+    RON_UNDO_CAP
+} ron_undo_type_t;
+
+
+struct ron_undo_s {
+    ron_undo_type_t  type;
+    uint32_t         no;
+    uint32_t         len;
+    void            *ptr;
+    _Alignas(16) uint8_t  bytes[sizeof(ron_hold_t)];
+};
+
+
+static ron_undo_t *ron_undo_add(ron_state_t *st, ron_undo_type_t type,
+    uint32_t no);
+static void ron_undo_keep(ron_state_t *st, void *ptr, uint32_t len);
+static void ron_undo_one(ron_state_t *st, const ron_undo_t *u);
+static uint32_t ron_name_put(ron_state_t *st, ron_str_t name);
+static uint64_t ron_hash_u64(const ron_state_t *st, uint64_t v);
+static uint64_t ron_account_rehash(const void *ctx, uint32_t no);
+static uint64_t ron_hold_rehash(const void *ctx, uint32_t no);
+static uint64_t ron_reversed_rehash(const void *ctx, uint32_t no);
+static uint64_t ron_cap_rehash(const void *ctx, uint32_t no);
+static void ron_hold_unlink(ron_state_t *st, uint32_t no);
+static ron_status_t ron_heap_push(ron_state_t *st, uint64_t expiry_ms,
+    uint64_t seq);
+static void ron_heap_pop(ron_state_t *st);
+static void ron_heap_sift(ron_state_t *st, uint32_t i);
+static void ron_heap_rebuild(ron_state_t *st);
+static bool ron_expiry_before(const ron_expiry_t *a, const ron_expiry_t *b);
+static bool ron_held_back(const ron_state_t *st, uint32_t account,
+    uint64_t seq);
+static ron_status_t ron_apply_from(ron_state_t *st, const ron_entry_t *e,
+    const ron_moves_t *m, ron_touch_t *touch);
+static ron_status_t ron_apply_to(ron_state_t *st, const ron_entry_t *e,
+    const ron_moves_t *m, ron_touch_t *touch);
+static ron_status_t ron_apply_supply(ron_state_t *st, const ron_entry_t *e,
+    const ron_moves_t *m);
+static ron_status_t ron_apply_wallet(ron_state_t *st, const ron_entry_t *e,
+    uint32_t account);
+static ron_status_t ron_apply_hold(ron_state_t *st, const ron_entry_t *e,
+    const ron_touch_t *touch);
+static ron_status_t ron_apply_hold_use(ron_state_t *st, const ron_entry_t *e);
+static ron_status_t ron_apply_reverse(ron_state_t *st, const ron_entry_t *e);
+
+
+ron_status_t
+ron_state_init(ron_state_t *st)
+{
+    memset(st, 0, sizeof(ron_state_t));
+
+    ron_pool_init(&st->accounts, sizeof(ron_account_t));
+    ron_pool_init(&st->balances, sizeof(ron_balance_rec_t));
+    ron_pool_init(&st->holds, sizeof(ron_hold_t));
+    ron_pool_init(&st->reversed, sizeof(ron_reversed_t));
+    ron_pool_init(&st->caps, sizeof(ron_cap_sum_t));
+    ron_buf_init(&st->cap_names, UINT32_MAX);
+    st->hold_free = RON_NONE;
+    st->asset_last = RON_NONE;
+
+    return ron_random(&st->sip, sizeof(st->sip));
+}
+
+
+void
+ron_state_free(ron_state_t *st)
+{
+    ron_pool_free(&st->accounts);
+    ron_pool_free(&st->balances);
+    ron_pool_free(&st->holds);
+    ron_pool_free(&st->reversed);
+    ron_pool_free(&st->caps);
+    ron_index_free(&st->by_name);
+    ron_index_free(&st->by_hold);
+    ron_index_free(&st->by_reversed);
+    ron_index_free(&st->by_cap);
+    ron_buf_free(&st->cap_names);
+
+    for (uint32_t i = 0; i < st->name_chunk_n; i++) {
+        free(st->names[i]);
+    }
+
+    free(st->names);
+    free(st->assets);
+    free(st->heap);
+    free(st->as_of);
+    free(st->undo);
+    memset(st, 0, sizeof(ron_state_t));
+}
+
+
+/* ---- undo --------------------------------------------------------------- */
+
+
+void
+ron_state_begin(ron_state_t *st)
+{
+    RON_ASSERT(!st->undo_on);
+
+    st->undo_on = true;
+    st->undo_n = 0;
+}
+
+
+void
+ron_state_end(ron_state_t *st)
+{
+    st->undo_on = false;
+    st->undo_n = 0;
+}
+
+
+void
+ron_state_rollback(ron_state_t *st)
+{
+    RON_ASSERT(st->undo_on);
+
+    while (st->undo_n > 0) {
+        st->undo_n--;
+        ron_undo_one(st, &st->undo[st->undo_n]);
+    }
+
+    st->undo_on = false;
+}
+
+
+static ron_undo_t *
+ron_undo_add(ron_state_t *st, ron_undo_type_t type, uint32_t no)
+{
+    uint32_t     cap;
+    ron_undo_t  *undo, *u;
+
+    if (!st->undo_on) {
+        return NULL;
+    }
+
+    if (st->undo_n == st->undo_cap) {
+        cap = st->undo_cap ? st->undo_cap * 2 : 256;
+
+        undo = realloc(st->undo, cap * sizeof(ron_undo_t));
+        if (undo == NULL) {
+            st->failed = true;
+            return NULL;
+        }
+
+        st->undo = undo;
+        st->undo_cap = cap;
+    }
+
+    u = &st->undo[st->undo_n++];
+    u->type = type;
+    u->no = no;
+    u->ptr = NULL;
+    u->len = 0;
+
+    return u;
+}
+
+
+/* Notes what bytes are now, before they change. */
+
+static void
+ron_undo_keep(ron_state_t *st, void *ptr, uint32_t len)
+{
+    ron_undo_t  *u;
+
+    RON_ASSERT(len <= sizeof(u->bytes));
+
+    u = ron_undo_add(st, RON_UNDO_BYTES, 0);
+    if (u == NULL) {
+        return;
+    }
+
+    u->ptr = ptr;
+    u->len = len;
+    memcpy(u->bytes, ptr, len);
+}
+
+
+static void
+ron_undo_one(ron_state_t *st, const ron_undo_t *u)
+{
+    ron_hold_t  *hold;
+
+    switch (u->type) {
+
+    case RON_UNDO_BYTES:
+        memcpy(u->ptr, u->bytes, u->len);
+        break;
+
+    case RON_UNDO_ACCOUNT:
+        ron_index_del(&st->by_name, ron_account_rehash(st, u->no), u->no,
+                      ron_account_rehash, st);
+        ron_pool_pop(&st->accounts);
+        break;
+
+    case RON_UNDO_BALANCE:
+        ron_pool_pop(&st->balances);
+        break;
+
+    case RON_UNDO_ASSET:
+        st->asset_n--;
+        st->asset_last = RON_NONE;
+        break;
+
+    case RON_UNDO_HOLD_ADD:
+        ron_hold_unlink(st, u->no);
+        break;
+
+    case RON_UNDO_HOLD_DEL:
+        hold = ron_hold_at(st, u->no);
+        st->hold_free = hold->account;
+        memcpy(hold, u->bytes, sizeof(ron_hold_t));
+        (void) ron_index_put(&st->by_hold, ron_hold_rehash(st, u->no), u->no,
+                             ron_hold_rehash, st);
+        st->hold_n++;
+        break;
+
+    case RON_UNDO_REVERSED:
+        ron_index_del(&st->by_reversed, ron_reversed_rehash(st, u->no), u->no,
+                      ron_reversed_rehash, st);
+        ron_pool_pop(&st->reversed);
+        break;
+
+    case RON_UNDO_CAP:
+        ron_index_del(&st->by_cap, ron_cap_rehash(st, u->no), u->no,
+                      ron_cap_rehash, st);
+        ron_pool_pop(&st->caps);
+        break;
+    }
+}
+
+
+/* ---- names, accounts, balances, assets ---------------------------------- */
+
+
+static uint32_t
+ron_name_put(ron_state_t *st, ron_str_t name)
+{
+    uint8_t   **names, *p;
+    uint64_t    units, where;
+
+    units = (name.len + 2 + 3) / 4;
+    where = st->name_used;
+
+    if (where % RON_NAME_CHUNK + units > RON_NAME_CHUNK) {
+        where += RON_NAME_CHUNK - where % RON_NAME_CHUNK;
+    }
+
+    if (where + units > RON_NONE) {
+        return RON_NONE;
+    }
+
+    if (where / RON_NAME_CHUNK == st->name_chunk_n) {
+        names = realloc(st->names, (st->name_chunk_n + 1) * sizeof(uint8_t *));
+        if (names == NULL) {
+            return RON_NONE;
+        }
+
+        st->names = names;
+
+        p = malloc((size_t) RON_NAME_CHUNK * 4);
+        if (p == NULL) {
+            return RON_NONE;
+        }
+
+        st->names[st->name_chunk_n++] = p;
+    }
+
+    p = st->names[where / RON_NAME_CHUNK] + where % RON_NAME_CHUNK * 4;
+    p[0] = (uint8_t) (name.len >> 8);
+    p[1] = (uint8_t) name.len;
+    memcpy(p + 2, name.data, name.len);
+
+    ron_undo_keep(st, &st->name_used, sizeof(st->name_used));
+    st->name_used = where + units;
+
+    return (uint32_t) where;
+}
+
+
+ron_str_t
+ron_name_at(const ron_state_t *st, uint32_t where)
+{
+    const uint8_t  *p;
+
+    p = st->names[where / RON_NAME_CHUNK]
+        + (size_t) (where % RON_NAME_CHUNK) * 4;
+
+    return (ron_str_t) { (size_t) p[0] << 8 | p[1], p + 2 };
+}
+
+
+ron_str_t
+ron_asset_name(const ron_state_t *st, uint32_t no)
+{
+    return (ron_str_t) { st->assets[no].name_len,
+                         (const uint8_t *) st->assets[no].name };
+}
+
+
+ron_str_t
+ron_cap_name_at(const ron_state_t *st, uint32_t where)
+{
+    const uint8_t  *p;
+
+    p = st->cap_names.data + where;
+
+    return (ron_str_t) { (size_t) p[0] << 8 | p[1], p + 2 };
+}
+
+
+ron_account_t *
+ron_account_at(const ron_state_t *st, uint32_t no)
+{
+    return ron_pool_at(&st->accounts, no);
+}
+
+
+ron_balance_rec_t *
+ron_balance_at(const ron_state_t *st, uint32_t no)
+{
+    return ron_pool_at(&st->balances, no);
+}
+
+
+ron_hold_t *
+ron_hold_at(const ron_state_t *st, uint32_t no)
+{
+    return ron_pool_at(&st->holds, no);
+}
+
+
+static uint64_t
+ron_hash_u64(const ron_state_t *st, uint64_t v)
+{
+    return ron_siphash(&st->sip,
+                       (ron_str_t) { sizeof(v), (const uint8_t *) &v });
+}
+
+
+static uint64_t
+ron_account_rehash(const void *ctx, uint32_t no)
+{
+    const ron_state_t  *st = ctx;
+
+    return ron_siphash(&st->sip,
+                       ron_name_at(st, ron_account_at(st, no)->name));
+}
+
+
+static uint64_t
+ron_hold_rehash(const void *ctx, uint32_t no)
+{
+    const ron_state_t  *st = ctx;
+
+    return ron_hash_u64(st, ron_hold_at(st, no)->seq);
+}
+
+
+static uint64_t
+ron_reversed_rehash(const void *ctx, uint32_t no)
+{
+    const ron_state_t     *st = ctx;
+    const ron_reversed_t  *r;
+
+    r = ron_pool_at(&st->reversed, no);
+
+    return ron_hash_u64(st, r->seq);
+}
+
+
+static uint64_t
+ron_cap_rehash(const void *ctx, uint32_t no)
+{
+    const ron_state_t    *st = ctx;
+    const ron_cap_sum_t  *c;
+
+    c = ron_pool_at(&st->caps, no);
+
+    return ron_siphash(&st->sip, ron_cap_name_at(st, c->name));
+}
+
+
+uint32_t
+ron_state_account(const ron_state_t *st, ron_str_t name)
+{
+    uint32_t  no;
+    uint64_t  at;
+
+    at = ron_siphash(&st->sip, name);
+
+    for ( ;; ) {
+        no = ron_index_next(&st->by_name, &at);
+
+        if (no == RON_NONE
+            || ron_str_eq(ron_name_at(st, ron_account_at(st, no)->name),
+                          name))
+        {
+            return no;
+        }
+    }
+}
+
+
+void
+ron_state_prefetch(const ron_state_t *st, ron_str_t name)
+{
+    uint64_t  hash;
+
+    if (st->by_name.mask != 0) {
+        hash = ron_siphash(&st->sip, name);
+        __builtin_prefetch(&st->by_name.slots[hash & st->by_name.mask]);
+    }
+}
+
+
+uint32_t
+ron_state_asset(ron_state_t *st, ron_str_t name)
+{
+    const ron_asset_t  *a;
+
+    if (st->asset_last != RON_NONE) {
+        a = &st->assets[st->asset_last];
+
+        if (a->name_len == name.len
+            && memcmp(a->name, name.data, name.len) == 0)
+        {
+            return st->asset_last;
+        }
+    }
+
+    for (uint32_t i = 0; i < st->asset_n; i++) {
+        a = &st->assets[i];
+
+        if (a->name_len == name.len
+            && memcmp(a->name, name.data, name.len) == 0)
+        {
+            st->asset_last = i;
+            return i;
+        }
+    }
+
+    return RON_NONE;
+}
+
+
+uint32_t
+ron_state_balance(const ron_state_t *st, uint32_t account, uint32_t asset)
+{
+    uint32_t                  no;
+    const ron_balance_rec_t  *b;
+
+    for (no = ron_account_at(st, account)->first;
+         no != RON_NONE;
+         no = b->next)
+    {
+        b = ron_balance_at(st, no);
+
+        if (b->asset == asset) {
+            break;
+        }
+    }
+
+    return no;
+}
+
+
+uint32_t
+ron_state_add_account(ron_state_t *st, ron_str_t name)
+{
+    uint32_t        no, where;
+    ron_account_t  *a;
+
+    where = ron_name_put(st, name);
+    no = (where == RON_NONE) ? RON_NONE : ron_pool_add(&st->accounts);
+
+    if (no == RON_NONE) {
+        st->failed = true;
+        return RON_NONE;
+    }
+
+    a = ron_account_at(st, no);
+    a->name = where;
+    a->first = RON_NONE;
+
+    if (ron_index_put(&st->by_name, ron_siphash(&st->sip, name), no,
+                      ron_account_rehash, st)
+        != RON_OK)
+    {
+        ron_pool_pop(&st->accounts);
+        st->failed = true;
+        return RON_NONE;
+    }
+
+    (void) ron_undo_add(st, RON_UNDO_ACCOUNT, no);
+
+    return no;
+}
+
+
+uint32_t
+ron_state_add_balance(ron_state_t *st, uint32_t account, uint32_t asset)
+{
+    uint32_t            no;
+    ron_account_t      *a;
+    ron_balance_rec_t  *b;
+
+    no = ron_pool_add(&st->balances);
+
+    if (no == RON_NONE) {
+        st->failed = true;
+        return RON_NONE;
+    }
+
+    (void) ron_undo_add(st, RON_UNDO_BALANCE, no);
+
+    a = ron_account_at(st, account);
+    b = ron_balance_at(st, no);
+
+    ron_undo_keep(st, a, sizeof(ron_account_t));
+    b->asset = (uint16_t) asset;
+    b->next = a->first;
+    a->first = no;
+
+    return no;
+}
+
+
+uint32_t
+ron_state_add_asset(ron_state_t *st, ron_str_t name)
+{
+    uint32_t      cap;
+    ron_asset_t  *assets, *a;
+
+    if (st->asset_n == RON_ASSETS_MAX || name.len > RON_ASSET_MAX) {
+        return RON_NONE;
+    }
+
+    if (st->asset_n == st->asset_cap) {
+        cap = st->asset_cap ? st->asset_cap * 2 : 8;
+
+        assets = realloc(st->assets, cap * sizeof(ron_asset_t));
+        if (assets == NULL) {
+            st->failed = true;
+            return RON_NONE;
+        }
+
+        st->assets = assets;
+        st->asset_cap = cap;
+    }
+
+    (void) ron_undo_add(st, RON_UNDO_ASSET, st->asset_n);
+
+    a = &st->assets[st->asset_n];
+    memset(a, 0, sizeof(ron_asset_t));
+    memcpy(a->name, name.data, name.len);
+    a->name_len = (uint32_t) name.len;
+
+    return st->asset_n++;
+}
+
+
+/* ---- holds -------------------------------------------------------------- */
+
+
+uint32_t
+ron_state_hold(const ron_state_t *st, uint64_t seq)
+{
+    uint32_t  no;
+    uint64_t  at;
+
+    at = ron_hash_u64(st, seq);
+
+    do {
+        no = ron_index_next(&st->by_hold, &at);
+    } while (no != RON_NONE && ron_hold_at(st, no)->seq != seq);
+
+    return no;
+}
+
+
+ron_status_t
+ron_state_add_hold(ron_state_t *st, const ron_hold_t *hold)
+{
+    uint32_t     no;
+    ron_hold_t  *h;
+
+    no = st->hold_free;
+
+    if (no == RON_NONE) {
+        no = ron_pool_add(&st->holds);
+        if (no == RON_NONE) {
+            st->failed = true;
+            return RON_ENOMEM;
+        }
+
+        h = ron_hold_at(st, no);
+
+    } else {
+        h = ron_hold_at(st, no);
+        st->hold_free = h->account;
+    }
+
+    *h = *hold;
+
+    if ((hold->expiry_ms != 0
+         && ron_heap_push(st, hold->expiry_ms, hold->seq) != RON_OK)
+        || ron_index_put(&st->by_hold, ron_hash_u64(st, hold->seq), no,
+                         ron_hold_rehash, st)
+           != RON_OK)
+    {
+        h->seq = 0;
+        h->account = st->hold_free;
+        st->hold_free = no;
+        st->failed = true;
+        return RON_ENOMEM;
+    }
+
+    st->hold_n++;
+    (void) ron_undo_add(st, RON_UNDO_HOLD_ADD, no);
+
+    return RON_OK;
+}
+
+
+/* Its place in the heap stays until it comes up, and is ignored then. */
+
+static void
+ron_hold_unlink(ron_state_t *st, uint32_t no)
+{
+    ron_hold_t  *h;
+
+    h = ron_hold_at(st, no);
+
+    ron_index_del(&st->by_hold, ron_hash_u64(st, h->seq), no,
+                  ron_hold_rehash, st);
+
+    memset(h, 0, sizeof(ron_hold_t));
+    h->account = st->hold_free;
+    st->hold_free = no;
+    st->hold_n--;
+}
+
+
+static bool
+ron_expiry_before(const ron_expiry_t *a, const ron_expiry_t *b)
+{
+    return a->expiry_ms != b->expiry_ms ? a->expiry_ms < b->expiry_ms
+                                        : a->seq < b->seq;
+}
+
+
+static ron_status_t
+ron_heap_push(ron_state_t *st, uint64_t expiry_ms, uint64_t seq)
+{
+    uint32_t       cap, i, up;
+    ron_expiry_t  *heap, e;
+
+    if (st->heap_n > 2 * st->hold_n + 1024) {
+        ron_heap_rebuild(st);
+    }
+
+    if (st->heap_n == st->heap_cap) {
+        cap = st->heap_cap ? st->heap_cap * 2 : 64;
+
+        heap = realloc(st->heap, cap * sizeof(ron_expiry_t));
+        if (heap == NULL) {
+            return RON_ENOMEM;
+        }
+
+        st->heap = heap;
+        st->heap_cap = cap;
+    }
+
+    e = (ron_expiry_t) { expiry_ms, seq };
+
+    for (i = st->heap_n++; i > 0; i = up) {
+        up = (i - 1) / 2;
+
+        if (!ron_expiry_before(&e, &st->heap[up])) {
+            break;
+        }
+
+        st->heap[i] = st->heap[up];
+    }
+
+    st->heap[i] = e;
+
+    return RON_OK;
+}
+
+
+static void
+ron_heap_pop(ron_state_t *st)
+{
+    st->heap[0] = st->heap[--st->heap_n];
+
+    ron_heap_sift(st, 0);
+}
+
+
+static void
+ron_heap_sift(ron_state_t *st, uint32_t i)
+{
+    uint32_t      down;
+    ron_expiry_t  e;
+
+    e = st->heap[i];
+
+    for ( ;; ) {
+        down = 2 * i + 1;
+
+        if (down >= st->heap_n) {
+            break;
+        }
+
+        if (down + 1 < st->heap_n
+            && ron_expiry_before(&st->heap[down + 1], &st->heap[down]))
+        {
+            down++;
+        }
+
+        if (!ron_expiry_before(&st->heap[down], &e)) {
+            break;
+        }
+
+        st->heap[i] = st->heap[down];
+        i = down;
+    }
+
+    st->heap[i] = e;
+}
+
+
+/* Drops the places of holds that are closed already. */
+
+static void
+ron_heap_rebuild(ron_state_t *st)
+{
+    uint32_t           n, no;
+    const ron_hold_t  *h;
+
+    n = 0;
+
+    for (uint32_t i = 0; i < st->heap_n; i++) {
+        no = ron_state_hold(st, st->heap[i].seq);
+        h = (no == RON_NONE) ? NULL : ron_hold_at(st, no);
+
+        if (h != NULL && h->expiry_ms == st->heap[i].expiry_ms) {
+            st->heap[n++] = st->heap[i];
+        }
+    }
+
+    st->heap_n = n;
+
+    for (uint32_t i = n / 2; i-- > 0; ) {
+        ron_heap_sift(st, i);
+    }
+}
+
+
+uint64_t
+ron_state_next_expiry(ron_state_t *st)
+{
+    uint32_t  no;
+
+    while (st->heap_n > 0) {
+        no = ron_state_hold(st, st->heap[0].seq);
+
+        if (no != RON_NONE
+            && ron_hold_at(st, no)->expiry_ms == st->heap[0].expiry_ms)
+        {
+            return st->heap[0].expiry_ms;
+        }
+
+        ron_heap_pop(st);
+    }
+
+    return 0;
+}
+
+
+ron_status_t
+ron_state_expired(ron_state_t *st, uint64_t time_ms, uint32_t *hold)
+{
+    uint64_t  expiry_ms;
+
+    *hold = RON_NONE;
+    expiry_ms = ron_state_next_expiry(st);
+
+    if (expiry_ms == 0 || expiry_ms > time_ms) {
+        return RON_ENOTFOUND;
+    }
+
+    *hold = ron_state_hold(st, st->heap[0].seq);
+
+    return RON_OK;
+}
+
+
+/*
+ * Walks the part of the heap that is due: a child is never due before its
+ * parent, so the walk ends where the due ones end.
+ */
+
+static void
+ron_heap_count(const ron_state_t *st, uint64_t time_ms, uint32_t i,
+    uint32_t max, uint32_t *n)
+{
+    if (i >= st->heap_n || *n >= max || st->heap[i].expiry_ms > time_ms) {
+        return;
+    }
+
+    (*n)++;
+
+    ron_heap_count(st, time_ms, 2 * i + 1, max, n);
+    ron_heap_count(st, time_ms, 2 * i + 2, max, n);
+}
+
+
+uint32_t
+ron_state_expired_n(const ron_state_t *st, uint64_t time_ms, uint32_t max)
+{
+    uint32_t  n;
+
+    n = 0;
+    ron_heap_count(st, time_ms, 0, max, &n);
+
+    return n;
+}
+
+
+/* ---- reversed totals, capability sums ----------------------------------- */
+
+
+static uint32_t
+ron_reversed_find(const ron_state_t *st, uint64_t seq)
+{
+    uint32_t               no;
+    uint64_t               at;
+    const ron_reversed_t  *r;
+
+    at = ron_hash_u64(st, seq);
+
+    for ( ;; ) {
+        no = ron_index_next(&st->by_reversed, &at);
+
+        if (no == RON_NONE) {
+            return RON_NONE;
+        }
+
+        r = ron_pool_at(&st->reversed, no);
+
+        if (r->seq == seq) {
+            return no;
+        }
+    }
+}
+
+
+ron_u128_t
+ron_state_reversed(const ron_state_t *st, uint64_t seq)
+{
+    uint32_t               no;
+    const ron_reversed_t  *r;
+
+    no = ron_reversed_find(st, seq);
+
+    if (no == RON_NONE) {
+        return 0;
+    }
+
+    r = ron_pool_at(&st->reversed, no);
+
+    return r->total;
+}
+
+
+ron_reversed_t *
+ron_state_add_reversed(ron_state_t *st, uint64_t seq)
+{
+    uint32_t         no;
+    ron_reversed_t  *r;
+
+    no = ron_pool_add(&st->reversed);
+
+    if (no == RON_NONE) {
+        st->failed = true;
+        return NULL;
+    }
+
+    r = ron_pool_at(&st->reversed, no);
+    r->seq = seq;
+
+    if (ron_index_put(&st->by_reversed, ron_hash_u64(st, seq), no,
+                      ron_reversed_rehash, st)
+        != RON_OK)
+    {
+        ron_pool_pop(&st->reversed);
+        st->failed = true;
+        return NULL;
+    }
+
+    (void) ron_undo_add(st, RON_UNDO_REVERSED, no);
+
+    return r;
+}
+
+
+static ron_cap_sum_t *
+ron_cap_find(const ron_state_t *st, ron_str_t cap)
+{
+    uint32_t        no;
+    uint64_t        at;
+    ron_cap_sum_t  *c;
+
+    at = ron_siphash(&st->sip, cap);
+
+    for ( ;; ) {
+        no = ron_index_next(&st->by_cap, &at);
+
+        if (no == RON_NONE) {
+            return NULL;
+        }
+
+        c = ron_pool_at(&st->caps, no);
+
+        if (ron_str_eq(ron_cap_name_at(st, c->name), cap)) {
+            return c;
+        }
+    }
+}
+
+
+ron_cap_sum_t *
+ron_state_add_cap(ron_state_t *st, ron_str_t cap)
+{
+    uint32_t        no, where;
+    ron_cap_sum_t  *c;
+
+    where = (uint32_t) st->cap_names.len;
+    ron_buf_put_u16(&st->cap_names, (uint16_t) cap.len);
+    ron_buf_put_str(&st->cap_names, cap);
+
+    no = ron_pool_add(&st->caps);
+
+    if (no == RON_NONE || ron_buf_status(&st->cap_names) != RON_OK) {
+        st->failed = true;
+        return NULL;
+    }
+
+    c = ron_pool_at(&st->caps, no);
+    c->name = where;
+
+    if (ron_index_put(&st->by_cap, ron_siphash(&st->sip, cap), no,
+                      ron_cap_rehash, st)
+        != RON_OK)
+    {
+        ron_pool_pop(&st->caps);
+        st->failed = true;
+        return NULL;
+    }
+
+    (void) ron_undo_add(st, RON_UNDO_CAP, no);
+
+    return c;
+}
+
+
+ron_u128_t
+ron_state_cap_daily(const ron_state_t *st, ron_str_t cap)
+{
+    const ron_cap_sum_t  *c;
+
+    c = ron_cap_find(st, cap);
+
+    return (c == NULL) ? 0 : c->sum;
+}
+
+
+ron_u128_t
+ron_state_daily(const ron_state_t *st, uint32_t account, uint64_t time_ms)
+{
+    const ron_account_t  *a;
+
+    if (account == RON_NONE) {
+        return 0;
+    }
+
+    a = ron_account_at(st, account);
+
+    return (a->day == time_ms / RON_DAY_MS) ? a->daily : 0;
+}
+
+
+void
+ron_state_advance(ron_state_t *st, uint64_t time_ms)
+{
+    uint64_t  day;
+
+    RON_ASSERT(!st->undo_on);
+
+    day = time_ms / RON_DAY_MS;
+
+    if (day <= st->caps_day) {
+        return;
+    }
+
+    ron_pool_free(&st->caps);
+    ron_index_free(&st->by_cap);
+    ron_buf_reset(&st->cap_names);
+    st->caps_day = day;
+    st->caps_purges++;
+}
+
+
+/* ---- the effect of an entry --------------------------------------------- */
+
+
+/* Does the checkpoint slice of this account hold the entry already? */
+
+static bool
+ron_held_back(const ron_state_t *st, uint32_t account, uint64_t seq)
+{
+    uint32_t  cell;
+
+    cell = account / RON_SLICE_ACCOUNTS;
+
+    return cell < st->as_of_n && seq <= st->as_of[cell];
+}
+
+
+ron_status_t
+ron_state_apply(ron_state_t *st, const ron_entry_t *e, ron_touch_t *touch)
+{
+    ron_moves_t   m;
+    ron_status_t  status;
+
+    if (e->seq != st->seq + 1 || e->time_ms < st->time_ms) {
+        return ron_corrupt();
+    }
+
+    ron_entry_moves(e, &m);
+
+    if ((status = ron_apply_supply(st, e, &m)) != RON_OK
+        || (status = ron_apply_from(st, e, &m, touch)) != RON_OK
+        || (status = ron_apply_to(st, e, &m, touch)) != RON_OK)
+    {
+        return status;
+    }
+
+    switch (e->kind) {
+
+    case RON_KIND_HOLD:
+        status = ron_apply_hold(st, e, touch);
+        break;
+
+    case RON_KIND_CAPTURE:
+    case RON_KIND_RELEASE:
+        status = ron_apply_hold_use(st, e);
+        break;
+
+    case RON_KIND_REVERSE:
+        status = ron_apply_reverse(st, e);
+        break;
+
+    default:
+        break;
+    }
+
+    if (status == RON_OK && (e->fields & RON_F_WALLET)) {
+        status = ron_apply_wallet(st, e, m.from.len ? touch->from
+                                                    : touch->to);
+    }
+
+    if (status != RON_OK || st->failed) {
+        return status != RON_OK ? status : RON_ENOMEM;
+    }
+
+    ron_undo_keep(st, &st->seq, sizeof(st->seq));
+    ron_undo_keep(st, &st->time_ms, sizeof(st->time_ms));
+    st->seq = e->seq;
+    st->time_ms = e->time_ms;
+
+    if (st->as_of_last != 0 && e->seq >= st->as_of_last) {
+        free(st->as_of);
+        st->as_of = NULL;
+        st->as_of_n = 0;
+        st->as_of_last = 0;
+    }
+
+    return RON_OK;
+}
+
+
+static ron_status_t
+ron_apply_supply(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m)
+{
+    uint32_t      asset;
+    ron_u128_t    supply;
+    ron_asset_t  *a;
+
+    asset = ron_state_asset(st, e->asset);
+
+    if (asset == RON_NONE) {
+        asset = m->mints ? ron_state_add_asset(st, e->asset) : RON_NONE;
+        if (asset == RON_NONE) {
+            return st->failed ? RON_ENOMEM : ron_corrupt();
+        }
+    }
+
+    st->asset_last = asset;
+
+    if ((!m->mints && !m->burns) || e->seq <= st->as_of_assets) {
+        return RON_OK;
+    }
+
+    a = &st->assets[asset];
+    supply = a->minted - a->burned;
+    ron_undo_keep(st, &a->minted, sizeof(ron_u128_t));
+    ron_undo_keep(st, &a->burned, sizeof(ron_u128_t));
+
+    if (m->mints) {
+        a->minted += e->amount;
+        return ron_amount_add(supply, e->amount, &supply) == RON_OK
+                   ? RON_OK : ron_corrupt();
+    }
+
+    a->burned += e->amount;
+
+    return e->amount <= supply ? RON_OK : ron_corrupt();
+}
+
+
+static ron_status_t
+ron_apply_from(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m,
+    ron_touch_t *touch)
+{
+    uint32_t            no;
+    ron_u128_t          left;
+    ron_account_t      *a;
+    ron_balance_rec_t  *b;
+
+    if (m->from.len == 0) {
+        touch->from = RON_NONE;
+        return RON_OK;
+    }
+
+    if (touch->from == RON_NONE) {
+        touch->from = ron_state_account(st, m->from);
+        if (touch->from == RON_NONE) {
+            return ron_corrupt();
+        }
+    }
+
+    if (ron_held_back(st, touch->from, e->seq)) {
+        return RON_OK;
+    }
+
+    no = ron_state_balance(st, touch->from, st->asset_last);
+    if (no == RON_NONE) {
+        return ron_corrupt();
+    }
+
+    a = ron_account_at(st, touch->from);
+    b = ron_balance_at(st, no);
+
+    if (ron_amount_sub(m->from_held ? b->held : b->available, e->amount,
+                       &left)
+        != RON_OK)
+    {
+        return ron_corrupt();
+    }
+
+    ron_undo_keep(st, a, sizeof(ron_account_t));
+    ron_undo_keep(st, b, sizeof(ron_balance_rec_t));
+    a->version++;
+
+    if (m->from_held) {
+        b->held = left;
+
+    } else {
+        b->available = left;
+    }
+
+    return RON_OK;
+}
+
+
+static ron_status_t
+ron_apply_to(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m,
+    ron_touch_t *touch)
+{
+    uint32_t            no;
+    ron_u128_t          sum;
+    ron_account_t      *a;
+    ron_balance_rec_t  *b;
+
+    if (m->to.len == 0) {
+        touch->to = RON_NONE;
+        return RON_OK;
+    }
+
+    if (touch->to == RON_NONE) {
+        touch->to = ron_state_account(st, m->to);
+
+        if (touch->to == RON_NONE) {
+            touch->to = ron_state_add_account(st, m->to);
+            if (touch->to == RON_NONE) {
+                return RON_ENOMEM;
+            }
+        }
+    }
+
+    if (ron_held_back(st, touch->to, e->seq)) {
+        return RON_OK;
+    }
+
+    no = ron_state_balance(st, touch->to, st->asset_last);
+
+    if (no == RON_NONE) {
+        no = ron_state_add_balance(st, touch->to, st->asset_last);
+        if (no == RON_NONE) {
+            return RON_ENOMEM;
+        }
+    }
+
+    a = ron_account_at(st, touch->to);
+    b = ron_balance_at(st, no);
+
+    if (ron_amount_add(m->to_held ? b->held : b->available, e->amount, &sum)
+        != RON_OK)
+    {
+        return ron_corrupt();
+    }
+
+    ron_undo_keep(st, b, sizeof(ron_balance_rec_t));
+
+    if (m->to_held) {
+        b->held = sum;
+
+    } else {
+        b->available = sum;
+    }
+
+    if (touch->to != touch->from) {
+        ron_undo_keep(st, a, sizeof(ron_account_t));
+        a->version++;
+    }
+
+    return RON_OK;
+}
+
+
+/* Nonce and what was moved today; `account` is the operation's own. */
+
+static ron_status_t
+ron_apply_wallet(ron_state_t *st, const ron_entry_t *e, uint32_t account)
+{
+    ron_u128_t      sum;
+    ron_account_t  *a;
+    ron_cap_sum_t  *c;
+
+    if (e->kind != RON_KIND_MINT && e->kind != RON_KIND_BURN
+        && e->kind != RON_KIND_TRANSFER && e->kind != RON_KIND_HOLD)
+    {
+        return RON_OK;
+    }
+
+    if (!ron_held_back(st, account, e->seq)) {
+        if (ron_amount_add(ron_state_daily(st, account, e->time_ms),
+                           e->amount, &sum)
+            != RON_OK)
+        {
+            sum = ~(ron_u128_t) 0;
+        }
+
+        a = ron_account_at(st, account);
+        ron_undo_keep(st, a, sizeof(ron_account_t));
+        a->day = (uint32_t) (e->time_ms / RON_DAY_MS);
+        a->daily = sum;
+
+        if ((e->fields & RON_F_NONCE) && e->kind != RON_KIND_MINT) {
+            a->nonce = e->nonce;
+        }
+    }
+
+    if (!(e->fields & RON_F_CAP) || e->time_ms / RON_DAY_MS != st->caps_day) {
+        return RON_OK;
+    }
+
+    c = ron_cap_find(st, e->cap);
+
+    if (c == NULL) {
+        c = ron_state_add_cap(st, e->cap);
+        if (c == NULL) {
+            return RON_ENOMEM;
+        }
+    }
+
+    if (e->seq > c->as_of) {
+        ron_undo_keep(st, c, sizeof(ron_cap_sum_t));
+
+        if (ron_amount_add(c->sum, e->amount, &c->sum) != RON_OK) {
+            c->sum = ~(ron_u128_t) 0;
+        }
+    }
+
+    return RON_OK;
+}
+
+
+static ron_status_t
+ron_apply_hold(ron_state_t *st, const ron_entry_t *e,
+    const ron_touch_t *touch)
+{
+    uint32_t    to;
+    ron_hold_t  hold;
+
+    if (ron_state_hold(st, e->seq) != RON_NONE) {
+        return e->seq <= st->as_of_last ? RON_OK : ron_corrupt();
+    }
+
+    to = ron_state_account(st, e->to);
+
+    if (to == RON_NONE) {
+        to = ron_state_add_account(st, e->to);
+        if (to == RON_NONE) {
+            return RON_ENOMEM;
+        }
+    }
+
+    memset(&hold, 0, sizeof(hold));
+    hold.seq = e->seq;
+    hold.left = e->amount;
+    hold.account = touch->from;
+    hold.to = to;
+    hold.asset = (uint16_t) st->asset_last;
+    hold.expiry_ms = (e->fields & RON_F_EXPIRY) ? e->expiry_ms : 0;
+
+    return ron_state_add_hold(st, &hold);
+}
+
+
+static ron_status_t
+ron_apply_hold_use(ron_state_t *st, const ron_entry_t *e)
+{
+    uint32_t     no;
+    ron_hold_t  *h;
+    ron_undo_t  *u;
+
+    no = ron_state_hold(st, e->ref);
+
+    if (no == RON_NONE) {
+        return e->seq <= st->as_of_last ? RON_OK : ron_corrupt();
+    }
+
+    h = ron_hold_at(st, no);
+
+    if (e->seq <= h->as_of) {
+        return RON_OK;
+    }
+
+    if (e->amount > h->left
+        || (e->kind == RON_KIND_RELEASE && e->amount != h->left))
+    {
+        return ron_corrupt();
+    }
+
+    if (e->amount < h->left) {
+        ron_undo_keep(st, h, sizeof(ron_hold_t));
+        h->left -= e->amount;
+        return RON_OK;
+    }
+
+    u = ron_undo_add(st, RON_UNDO_HOLD_DEL, no);
+    if (u != NULL) {
+        memcpy(u->bytes, h, sizeof(ron_hold_t));
+    }
+
+    ron_hold_unlink(st, no);
+
+    return RON_OK;
+}
+
+
+static ron_status_t
+ron_apply_reverse(ron_state_t *st, const ron_entry_t *e)
+{
+    uint32_t         no;
+    ron_reversed_t  *r;
+
+    no = ron_reversed_find(st, e->ref);
+
+    if (no == RON_NONE) {
+        r = ron_state_add_reversed(st, e->ref);
+        if (r == NULL) {
+            return RON_ENOMEM;
+        }
+
+    } else {
+        r = ron_pool_at(&st->reversed, no);
+    }
+
+    if (e->seq <= r->as_of) {
+        return RON_OK;
+    }
+
+    ron_undo_keep(st, r, sizeof(ron_reversed_t));
+
+    return ron_amount_add(r->total, e->amount, &r->total) == RON_OK
+               ? RON_OK : ron_corrupt();
+}
+
+
+/* ---- checks and figures ------------------------------------------------- */
+
+
+ron_status_t
+ron_state_check(ron_state_t *st)
+{
+    uint32_t                  no;
+    ron_u128_t               *sums;
+    ron_status_t              status;
+    const ron_balance_rec_t  *b;
+
+    sums = calloc(st->asset_n + 1, sizeof(ron_u128_t));
+    if (sums == NULL) {
+        return RON_ENOMEM;
+    }
+
+    status = RON_OK;
+
+    for (no = 0; no < st->balances.n && status == RON_OK; no++) {
+        b = ron_balance_at(st, no);
+
+        if (ron_amount_add(sums[b->asset], b->available, &sums[b->asset])
+            != RON_OK
+            || ron_amount_add(sums[b->asset], b->held, &sums[b->asset])
+               != RON_OK)
+        {
+            status = ron_corrupt();
+        }
+    }
+
+    for (no = 0; no < st->asset_n && status == RON_OK; no++) {
+        if (sums[no] != st->assets[no].minted - st->assets[no].burned) {
+            status = ron_corrupt();
+        }
+    }
+
+    free(sums);
+
+    return status;
+}
+
+
+uint64_t
+ron_state_bytes(const ron_state_t *st, uint64_t *names)
+{
+    *names = st->name_used * 4;
+
+    return ron_pool_bytes(&st->accounts) + ron_pool_bytes(&st->balances)
+           + ron_pool_bytes(&st->holds) + ron_pool_bytes(&st->reversed)
+           + ron_pool_bytes(&st->caps) + st->cap_names.cap
+           + ((uint64_t) st->by_name.mask + st->by_hold.mask
+              + st->by_reversed.mask + st->by_cap.mask) * sizeof(uint32_t)
+           + (uint64_t) st->name_chunk_n * RON_NAME_CHUNK * 4
+           + (uint64_t) st->heap_cap * sizeof(ron_expiry_t)
+           + (uint64_t) st->asset_cap * sizeof(ron_asset_t);
+}

@@ -1,0 +1,432 @@
+
+/*
+ * The engine by example: one scene for each promise, on both stores.  What
+ * holds for all histories is in property_test.c.
+ */
+
+#include "ron_test.h"
+#include "ron_engine.h"
+#include "ron_log.h"
+#include "ron_port.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+
+#define T0  UINT64_C(1800000000000)
+
+
+typedef struct {
+    ron_engine_t       *en;
+    ron_engine_conf_t   conf;
+    char                url[512];
+    char                dir[400];
+    void               *region;
+    uint64_t            time_ms;
+    uint64_t            source_us;
+    ron_outcome_t       out;
+    ron_result_t        results[64];
+    uint8_t             bytes[64][RON_ENTRY_MAX];
+} scene_t;
+
+
+static void
+scene_open(scene_t *s)
+{
+    ron_buf_t     why;
+    ron_status_t  status;
+
+    ron_buf_init(&why, 0);
+
+    status = ron_engine_open(&s->conf, &s->en, &why);
+    if (status == RON_OK) {
+        status = ron_engine_acquire(s->en, &why);
+    }
+
+    if (status != RON_OK) {
+        diag("open: %s: %.*s", ron_status_name(status), (int) why.len,
+             (char *) why.data);
+        exit(1);
+    }
+
+    ron_buf_free(&why);
+}
+
+
+static void
+scene_begin(scene_t *s, bool memory)
+{
+    static unsigned  n;
+
+    memset(s, 0, sizeof(scene_t));
+    ron_engine_conf_init(&s->conf);
+
+    if (memory) {
+        s->region = aligned_alloc(4096, 8 * 1024 * 1024);
+        memset(s->region, 0, 8 * 1024 * 1024);
+        snprintf(s->url, sizeof(s->url), "memory:8m");
+        s->conf.store.region = s->region;
+        s->conf.store.region_len = 8 * 1024 * 1024;
+
+    } else {
+        snprintf(s->dir, sizeof(s->dir), "%s/ron-engine-%d-%u",
+                 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp",
+                 (int) getpid(), n++);
+        snprintf(s->url, sizeof(s->url), "sqlite:%s", s->dir);
+    }
+
+    s->conf.store.url = s->url;
+    s->conf.store.create = true;
+    s->conf.store.ledger_id = 7;
+    s->conf.tag_ram = 1024 * 1024;
+    s->conf.key_ram = 1024 * 1024;
+    s->time_ms = T0;
+
+    scene_open(s);
+}
+
+
+static void
+scene_end(scene_t *s)
+{
+    char  cmd[512];
+
+    ron_engine_close(s->en);
+    free(s->region);
+
+    if (s->dir[0]) {
+        snprintf(cmd, sizeof(cmd), "rm -rf '%s'", s->dir);
+        (void) !system(cmd);
+    }
+}
+
+
+/* Decides one unit as a batch of its own, and commits it. */
+
+static ron_reason_t
+scene_do(scene_t *s, ron_unit_t *unit)
+{
+    ron_unit_t   *units[1];
+    ron_batch_t  *batch;
+    ron_status_t  status;
+
+    units[0] = unit;
+    unit->source_us = ++s->source_us;
+
+    status = ron_engine_decide(s->en, s->time_ms, 1000, units, 1);
+    if (status != RON_OK || ron_engine_step(s->en) != RON_OK
+        || ron_engine_reap(s->en, &batch) != RON_OK
+        || batch->status != RON_OK)
+    {
+        diag("the batch failed: %s", ron_status_name(status));
+        exit(1);
+    }
+
+    s->out = batch->outcomes[0];
+    s->out.results = s->results;
+
+    for (uint32_t i = 0; i < s->out.result_n; i++) {
+        s->results[i] = batch->outcomes[0].results[i];
+        memcpy(s->bytes[i], s->results[i].bytes.data,
+               s->results[i].bytes.len);
+        s->results[i].bytes.data = s->bytes[i];
+    }
+
+    ron_engine_release(s->en, batch);
+
+    return s->out.reason;
+}
+
+
+static ron_entry_t
+op(ron_kind_t kind, const char *account, const char *to, uint64_t amount)
+{
+    ron_entry_t  e;
+
+    memset(&e, 0, sizeof(e));
+    e.kind = kind;
+    e.fields = RON_F_ASSET | RON_F_ACCOUNT | RON_F_AMOUNT;
+    e.asset = ron_str("ron");
+    e.account = ron_cstr(account);
+    e.amount = amount;
+
+    if (to != NULL) {
+        e.fields |= RON_F_TO;
+        e.to = ron_cstr(to);
+    }
+
+    return e;
+}
+
+
+static ron_reason_t
+wallet(scene_t *s, ron_entry_t e, uint64_t nonce, const char *key)
+{
+    ron_unit_t  u;
+
+    if (nonce != 0) {
+        e.fields |= RON_F_NONCE;
+        e.nonce = nonce;
+    }
+
+    memset(&u, 0, sizeof(u));
+    u.type = RON_UNIT_WALLET;
+    u.key = ron_cstr(key);
+    u.cap = ron_str("dev:tester");
+    u.op_n = 1;
+    u.ops = &e;
+
+    return scene_do(s, &u);
+}
+
+
+static ron_entry_t
+ingest_op(ron_entry_t e, const char *id, uint8_t nonce)
+{
+    e.fields |= RON_F_ID | RON_F_NONCE16 | RON_F_SOURCE;
+    e.id = ron_cstr(id);
+    memset(e.nonce16, nonce, sizeof(e.nonce16));
+    e.source_ms = T0;
+
+    return e;
+}
+
+
+static ron_reason_t
+ingest(scene_t *s, ron_entry_t *ops, uint32_t n, bool atomic,
+    const char *idem)
+{
+    ron_unit_t  u;
+
+    memset(&u, 0, sizeof(u));
+    u.type = RON_UNIT_INGEST;
+    u.atomic = atomic;
+    u.key = idem ? ron_cstr(idem) : ron_null_str;
+    u.cap = ron_str("dev:tester");
+    u.op_n = n;
+    u.ops = ops;
+
+    return scene_do(s, &u);
+}
+
+
+static uint64_t
+available(scene_t *s, const char *account)
+{
+    ron_balance_t  b;
+
+    return ron_engine_balance(s->en, ron_cstr(account), ron_str("ron"), &b)
+               == RON_OK ? (uint64_t) b.available : 0;
+}
+
+
+static void
+reopen(scene_t *s)
+{
+    ron_engine_close(s->en);
+    scene_open(s);
+}
+
+
+static void
+scene_wallet(bool memory)
+{
+    scene_t      s;
+    ron_str_t    bytes;
+    ron_entry_t  e, hold;
+
+    scene_begin(&s, memory);
+
+    is_u64(wallet(&s, op(RON_KIND_MINT, "a", NULL, 100), 0, "k1"),
+           RON_REASON_OK, "issue");
+    is_u64(s.results[0].seq, 1, "the first entry has seq 1");
+    ok(ron_entry_decode(s.results[0].bytes, &e) == RON_OK
+       && e.kind == RON_KIND_MINT && e.ledger_id == 7,
+       "its bytes come with the result");
+
+    is_u64(wallet(&s, op(RON_KIND_TRANSFER, "a", "b", 30), 5, "k2"),
+           RON_REASON_OK, "transfer");
+    is_u64(available(&s, "a"), 70, "the payer has less");
+    is_u64(available(&s, "b"), 30, "the payee has more");
+
+    is_u64(wallet(&s, op(RON_KIND_TRANSFER, "a", "b", 30), 5, "k2"),
+           RON_REASON_OK, "the same again is a replay");
+    ok(s.out.replayed && s.results[0].seq == 2, "of the first one");
+    is_u64(available(&s, "a"), 70, "which moves nothing");
+
+    is_u64(wallet(&s, op(RON_KIND_TRANSFER, "a", "b", 31), 6, "k2"),
+           RON_REASON_IDEM_MISMATCH, "another body under the key is refused");
+    is_u64(wallet(&s, op(RON_KIND_TRANSFER, "a", "b", 1), 5, "k3"),
+           RON_REASON_NONCE, "a used nonce is refused");
+    is_u64(s.results[0].value, 6, "and the expected one named");
+    is_u64(wallet(&s, op(RON_KIND_TRANSFER, "a", "b", 71), 6, "k3"),
+           RON_REASON_INSUFFICIENT, "an overdraft is refused");
+    is_u64(wallet(&s, op(RON_KIND_TRANSFER, "a", "b", 70), 6, "k3"),
+           RON_REASON_OK, "which burnt neither key nor nonce");
+
+    hold = op(RON_KIND_HOLD, "b", "shop", 60);
+    hold.fields |= RON_F_EXPIRY;
+    hold.expiry_ms = 1000;
+    is_u64(wallet(&s, hold, 1, "h1"), RON_REASON_OK, "hold");
+    is_u64(available(&s, "b"), 40, "a hold takes from the available");
+
+    memset(&e, 0, sizeof(e));
+    e.kind = RON_KIND_CAPTURE;
+    e.fields = RON_F_REF | RON_F_AMOUNT;
+    e.ref = s.results[0].seq;
+    e.amount = 20;
+    is_u64(wallet(&s, e, 0, "c1"), RON_REASON_OK, "capture a part");
+    is_u64(available(&s, "shop"), 20, "goes to whom the hold was for");
+
+    reopen(&s);
+    is_u64(available(&s, "shop"), 20, "after reopening the balance is there");
+    is_u64(wallet(&s, op(RON_KIND_TRANSFER, "a", "b", 30), 5, "k2"),
+           RON_REASON_OK, "and a replay still works");
+    ok(s.out.replayed && s.results[0].seq == 2, "with the first receipt");
+
+    s.time_ms += 1000;
+    is_u64(wallet(&s, e, 0, "c2"), RON_REASON_HOLD_CLOSED,
+           "an expired hold cannot be captured");
+    is_u64(available(&s, "b"), 80, "what was left went back");
+
+    s.time_ms += 86400000;
+    is_u64(wallet(&s, op(RON_KIND_TRANSFER, "b", "a", 1), 2, "h1"),
+           RON_REASON_OK, "a key is free again after a day");
+    is_u64(wallet(&s, op(RON_KIND_TRANSFER, "b", "a", 1), 2, "h1"),
+           RON_REASON_OK, "and a replay of its second use");
+    ok(s.out.replayed, "is one");
+    is_u64(available(&s, "a"), 1, "and moves nothing");
+    (void) bytes;
+
+    scene_end(&s);
+}
+
+
+static void
+scene_ingest(bool memory)
+{
+    scene_t      s;
+    ron_entry_t  ops[4];
+
+    scene_begin(&s, memory);
+
+    ops[0] = ingest_op(op(RON_KIND_MINT, "a", NULL, 100), "m1", 1);
+    ops[1] = ingest_op(op(RON_KIND_TRANSFER, "a", "b", 10), "t1", 2);
+    ops[2] = ingest_op(op(RON_KIND_TRANSFER, "a", "b", 1000), "t2", 3);
+    is_u64(ingest(&s, ops, 3, false, "batch-1"), RON_REASON_OK,
+           "a batch is partly accepted");
+    is_u64(s.results[2].reason, RON_REASON_INSUFFICIENT, "one was refused");
+
+    is_u64(ingest(&s, ops, 3, false, "batch-1"), RON_REASON_OK,
+           "the same batch again");
+    ok(s.out.replayed && s.results[1].seq == 2
+       && s.results[2].reason == RON_REASON_INSUFFICIENT,
+       "gives the original answer");
+    is_u64(ingest(&s, ops, 2, false, "batch-1"), RON_REASON_CONFLICT,
+           "another batch under its id is refused");
+
+    is_u64(ingest(&s, ops, 2, false, NULL), RON_REASON_CONFLICT,
+           "the id in another batch is another entry");
+
+    ops[0] = ingest_op(op(RON_KIND_TRANSFER, "a", "b", 1), "t3", 4);
+    ops[1] = ingest_op(op(RON_KIND_TRANSFER, "a", "b", 5000), "t4", 5);
+    is_u64(ingest(&s, ops, 2, true, NULL), RON_REASON_INSUFFICIENT,
+           "an atomic batch falls as a whole");
+    is_u64(s.results[0].reason, RON_REASON_ABORTED, "also what was good");
+    is_u64(available(&s, "a"), 90, "and moves nothing");
+    is_u64(ingest(&s, ops, 1, true, NULL), RON_REASON_OK,
+           "its ids are free still");
+    is_u64(ingest(&s, ops, 1, true, NULL), RON_REASON_OK, "once");
+    ok(s.results[0].repeat, "the second time is a repeat");
+
+    ops[0] = ingest_op(op(RON_KIND_DEBIT, "a", NULL, 9), "d1", 6);
+    ops[1] = ingest_op(op(RON_KIND_CREDIT, "c", NULL, 4), "d2", 7);
+    ops[2] = ingest_op(op(RON_KIND_CREDIT, "d", NULL, 4), "d3", 8);
+    is_u64(ingest(&s, ops, 3, false, NULL), RON_REASON_CONFLICT,
+           "a posting that does not balance is refused");
+    ops[2].amount = 5;
+    is_u64(ingest(&s, ops, 3, false, NULL), RON_REASON_OK,
+           "one that balances is not");
+    is_u64(available(&s, "d"), 5, "all legs were applied");
+
+    ops[3] = ingest_op(op(RON_KIND_REVERSE, "b", NULL, 11), "r1", 9);
+    ops[3].fields |= RON_F_REF;
+    ops[3].ref = 2;
+    is_u64(ingest(&s, &ops[3], 1, false, NULL), RON_REASON_CONFLICT,
+           "more than the original cannot be reversed");
+    ops[3].amount = 10;
+    is_u64(ingest(&s, &ops[3], 1, false, NULL), RON_REASON_OK, "all of it can");
+    ops[3] = ingest_op(op(RON_KIND_REVERSE, "b", NULL, 1), "r2", 10);
+    ops[3].fields |= RON_F_REF;
+    ops[3].ref = 2;
+    reopen(&s);
+    is_u64(ingest(&s, &ops[3], 1, false, NULL), RON_REASON_CONFLICT,
+           "but only once, also after reopening");
+
+    scene_end(&s);
+}
+
+
+/* Many entries with tiny checkpoint intervals, reopened at many points. */
+
+static void
+scene_checkpoints(void)
+{
+    char               key[32], to[32];
+    scene_t            s;
+    ron_engine_stat_t  stat;
+
+    scene_begin(&s, false);
+    ron_engine_close(s.en);
+    s.conf.checkpoint_n = 50;
+    scene_open(&s);
+
+    is_u64(wallet(&s, op(RON_KIND_MINT, "bank", NULL, 1000000), 0, "m"),
+           RON_REASON_OK, "a bank");
+
+    for (unsigned i = 1; i <= 900; i++) {
+        snprintf(key, sizeof(key), "k%u", i);
+        snprintf(to, sizeof(to), "acc%u", i % 300);
+
+        if (wallet(&s, op(RON_KIND_TRANSFER, "bank", to, 1), i, key)
+            != RON_REASON_OK)
+        {
+            ok(0, "transfer %u", i);
+        }
+
+        if (i % 131 == 0) {
+            reopen(&s);
+        }
+    }
+
+    reopen(&s);
+    ron_engine_stat(s.en, &stat);
+
+    ok(stat.checkpoint_gen >= 1, "checkpoints were completed (%llu)",
+       (unsigned long long) stat.checkpoint_gen);
+    ok(stat.checkpoint_seq > 100, "the newest as of seq %llu, %llu replayed",
+       (unsigned long long) stat.checkpoint_seq,
+       (unsigned long long) stat.replayed);
+    is_u64(available(&s, "bank"), 1000000 - 900, "the bank's balance");
+    is_u64(available(&s, "acc7"), 3, "an account's balance");
+
+    scene_end(&s);
+}
+
+
+int
+main(void)
+{
+    ron_log_set(NULL, NULL, RON_LOG_ALERT);
+
+    for (int memory = 0; memory <= 1; memory++) {
+        diag("%s", memory ? "memory" : "sqlite");
+        scene_wallet(memory != 0);
+        scene_ingest(memory != 0);
+    }
+
+    scene_checkpoints();
+
+    return done_testing();
+}
