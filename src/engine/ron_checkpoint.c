@@ -146,6 +146,13 @@ ron_ckpt_slice(ron_ckpt_t *ck, const ron_state_t *st, uint32_t size,
     slice->body = (ron_str_t) { out->len - begin, out->data + begin };
     ck->next += n;
 
+    /* Cells are written once and whole: accounts that came later replay. */
+
+    if (ck->phase == 'A' && ck->next % RON_SLICE_ACCOUNTS != 0) {
+        ck->phase = ron_ckpt_next_phase(ck->phase);
+        ck->next = 0;
+    }
+
     ron_ckpt_hash(&ck->hash, slice);
 
     if (slice->last) {

@@ -16,6 +16,7 @@
 
 
 static ron_status_t ron_decide_expired(ron_engine_t *en, ron_work_t *w);
+static void ron_work_prefetch(ron_engine_t *en, ron_work_t *w);
 static ron_status_t ron_work_room(ron_work_t *w, uint32_t results);
 static void ron_outcome_settle(ron_work_t *w, ron_outcome_t *out,
     uint32_t base, uint32_t n);
@@ -47,13 +48,14 @@ ron_decide_units(ron_engine_t *en, ron_work_t *w, uint64_t time_ms,
 
     for (uint32_t i = 0; i < w->pub.unit_n; i++) {
         results += w->pub.units[i]->op_n;
-        ron_state_prefetch(&en->state, w->pub.units[i]->ops[0].account);
     }
 
     status = ron_work_room(w, results);
     if (status != RON_OK) {
         return status;
     }
+
+    ron_work_prefetch(en, w);
 
     w->pub.seq = en->state.seq + 1;
     w->pub.count = 0;
@@ -101,6 +103,38 @@ ron_decide_units(ron_engine_t *en, ron_work_t *w, uint64_t time_ms,
 }
 
 
+/*
+ * What deciding will wait for, from memory or a disk cache, is asked for now:
+ * tags and, step by step, accounts.
+ */
+
+static void
+ron_work_prefetch(ron_engine_t *en, ron_work_t *w)
+{
+    uint32_t           base;
+    const ron_unit_t  *unit;
+
+    for (unsigned stage = 0; stage <= 2; stage++) {
+        base = 0;
+
+        for (uint32_t i = 0; i < w->pub.unit_n; i++) {
+            unit = w->pub.units[i];
+
+            for (uint32_t k = 0; k < unit->op_n; k++) {
+                ron_state_prefetch(&en->state, unit->ops[k].account, stage);
+                ron_state_prefetch(&en->state, unit->ops[k].to, stage);
+
+                if (stage == 0) {
+                    ron_tag_ops(en, unit, k, &w->tags[base + k]);
+                }
+            }
+
+            base += unit->op_n;
+        }
+    }
+}
+
+
 /* Room for the results of all units, all of them unset. */
 
 static ron_status_t
@@ -122,10 +156,22 @@ ron_work_room(ron_work_t *w, uint32_t results)
         }
 
         w->spans = p;
+
+        p = realloc(w->tags, results * sizeof(ron_op_tags_t));
+        if (p == NULL) {
+            return RON_ENOMEM;
+        }
+
+        w->tags = p;
         w->result_cap = results;
     }
 
     w->result_n = results;
+
+    if (results == 0) {
+        return RON_OK;
+    }
+
     memset(w->results, 0, results * sizeof(ron_result_t));
     memset(w->spans, 0, results * sizeof(ron_span_t));
 
@@ -305,6 +351,7 @@ ron_op_init(ron_op_t *op, ron_engine_t *en, ron_work_t *w,
     op->touch = (ron_touch_t) { RON_NONE, RON_NONE };
     op->result = &w->results[base + i];
     op->span = &w->spans[base + i];
+    op->tags = &w->tags[base + i];
 }
 
 
@@ -351,7 +398,7 @@ ron_op_accept(ron_op_t *op)
     }
 
     if (status == RON_OK) {
-        status = ron_tag_entry(op->en, &op->e);
+        status = ron_tag_entry(op->en, &op->e, op->tags);
 
         /* Over its bound, but not lost: the store says so elsewhere. */
         status = (status == RON_EIO) ? RON_OK : status;
@@ -667,10 +714,10 @@ ron_op_money(ron_op_t *op)
 
     case RON_KIND_BURN:
     case RON_KIND_TRANSFER:
-    case RON_KIND_DEBIT:
     case RON_KIND_HOLD:
         return ron_op_funds(op);
 
+    case RON_KIND_DEBIT:
     case RON_KIND_CREDIT:
         return true;
 
@@ -881,7 +928,11 @@ ron_op_reverse(ron_op_t *op)
         return true;
     }
 
-    if (e.kind == RON_KIND_TRANSFER && !(op->e.fields & RON_F_TO)) {
+    if (e.kind == RON_KIND_CREDIT) {
+        return true;
+    }
+
+    if (!(op->e.fields & RON_F_TO)) {
         op->touch.to = ron_state_account(&op->en->state, e.account);
         RON_ASSERT(op->touch.to != RON_NONE);
 

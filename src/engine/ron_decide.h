@@ -22,6 +22,7 @@ typedef struct {
     ron_touch_t        touch;
     ron_result_t      *result;
     ron_span_t        *span;
+    ron_op_tags_t     *tags;
 } ron_op_t;
 
 

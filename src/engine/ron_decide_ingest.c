@@ -24,7 +24,9 @@ typedef enum {
 /* One leg's part in a sum: a debit or credit of an asset. */
 typedef struct {
     ron_str_t   asset;
+    ron_str_t   account;
     ron_u128_t  amount;
+    uint32_t    place;
     bool        gains;
 } ron_side_t;
 
@@ -55,6 +57,12 @@ static bool ron_group_repeats(ron_group_t *g, uint32_t *repeats);
 static bool ron_group_run(ron_group_t *g);
 static bool ron_group_refuse(ron_group_t *g, ron_detail_t detail);
 static bool ron_group_balanced(const ron_group_t *g);
+static bool ron_group_distinct(const ron_group_t *g);
+static int ron_tag_cmp(const void *a, const void *b);
+static ron_side_t *ron_group_sides(const ron_group_t *g,
+    int (*cmp)(const void *, const void *));
+static bool ron_group_covered(ron_group_t *g);
+static int ron_side_cmp_account(const void *a, const void *b);
 static bool ron_group_complete(const ron_group_t *g);
 static bool ron_side_of(const ron_group_t *g, uint32_t i, ron_side_t *side);
 static int ron_side_cmp(const void *a, const void *b);
@@ -184,12 +192,12 @@ ron_ingest_known(ron_op_t *op)
 {
     uint64_t      seq;
     ron_str_t     bytes;
-    ron_tag_t     tag;
     ron_entry_t   e;
     ron_status_t  status;
 
-    ron_tag_make(RON_TAG_ID, op->e.id, ron_null_str, &tag);
-    status = ron_tag_find(op->en, RON_TAG_ID, &tag, &seq);
+    RON_ASSERT(op->tags->made);
+
+    status = ron_tag_find(op->en, RON_TAG_ID, &op->tags->first, &seq);
 
     if (status == RON_OK) {
         status = ron_entry_find(op->en, seq, &e, &bytes);
@@ -209,8 +217,7 @@ ron_ingest_known(ron_op_t *op)
     }
 
     if (status == RON_ENOTFOUND) {
-        ron_tag_tuple(&op->e, op->unit->key, &tag);
-        status = ron_tag_find(op->en, RON_TAG_TUPLE, &tag, &seq);
+        status = ron_tag_find(op->en, RON_TAG_TUPLE, &op->tags->tuple, &seq);
     }
 
     if (status == RON_OK) {
@@ -423,8 +430,16 @@ ron_ingest_group(ron_group_t *g)
         return ron_group_refuse(g, RON_DETAIL_UNBALANCED);
     }
 
+    if (!ron_group_distinct(g)) {
+        return ron_group_refuse(g, RON_DETAIL_POSTING);
+    }
+
     if (g->posting != 0 && !ron_group_complete(g)) {
         return ron_group_refuse(g, RON_DETAIL_REVERSE_LEGS);
+    }
+
+    if (!ron_group_covered(g)) {
+        return ron_group_refuse(g, RON_DETAIL_POSTING);
     }
 
     if (g->nested) {
@@ -550,7 +565,9 @@ ron_side_of(const ron_group_t *g, uint32_t i, ron_side_t *side)
 
     op = &g->unit->ops[g->ops[i]];
     side->asset = op->asset;
+    side->account = op->account;
     side->amount = op->amount;
+    side->place = i;
 
     if (g->posting == 0) {
         side->gains = (op->kind == RON_KIND_CREDIT);
@@ -583,6 +600,98 @@ ron_group_balanced(const ron_group_t *g)
 {
     bool         ok;
     ron_u128_t   gained, lost, *sum;
+    int64_t      over;
+    ron_side_t  *sides;
+
+    sides = ron_group_sides(g, ron_side_cmp);
+    ok = (sides != NULL);
+
+    gained = 0;
+    lost = 0;
+    over = 0;
+
+    for (uint32_t i = 0; i < g->n && ok; i++) {
+        sum = sides[i].gains ? &gained : &lost;
+        *sum += sides[i].amount;
+
+        if (*sum < sides[i].amount) {
+            over += sides[i].gains ? 1 : -1;
+        }
+
+        if (i + 1 == g->n || ron_side_cmp(&sides[i], &sides[i + 1]) != 0) {
+            ok = gained == lost && over == 0;
+            gained = 0;
+            lost = 0;
+            over = 0;
+        }
+    }
+
+    free(sides);
+
+    return ok;
+}
+
+
+static int
+ron_tag_cmp(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(ron_tag_t));
+}
+
+
+/* All of them are new; but is each of them only once here? */
+
+static bool
+ron_group_distinct(const ron_group_t *g)
+{
+    bool                  ok;
+    uint32_t              n;
+    ron_tag_t            *tags;
+    const ron_op_tags_t  *made;
+
+    n = 2 * g->n;
+    tags = malloc(n * sizeof(ron_tag_t));
+    ok = (tags != NULL);
+
+    for (uint32_t i = 0; i < g->n && ok; i++) {
+        made = &g->w->tags[g->base + g->ops[i]];
+        tags[2 * i] = made->first;
+        tags[2 * i + 1] = made->tuple;
+    }
+
+    if (ok) {
+        qsort(tags, n, sizeof(ron_tag_t), ron_tag_cmp);
+    }
+
+    for (uint32_t i = 1; i < n && ok; i++) {
+        ok = (ron_tag_cmp(&tags[i - 1], &tags[i]) != 0);
+    }
+
+    free(tags);
+
+    return ok;
+}
+
+
+static int
+ron_side_cmp_account(const void *a, const void *b)
+{
+    int                rc;
+    const ron_side_t  *x = a, *y = b;
+
+    rc = ron_str_cmp(x->asset, y->asset);
+    rc = rc ? rc : ron_str_cmp(x->account, y->account);
+
+    return rc ? rc : (x->place < y->place ? -1 : 1);
+}
+
+
+/* What every member does, sorted; NULL: it cannot be said. */
+
+static ron_side_t *
+ron_group_sides(const ron_group_t *g, int (*cmp)(const void *, const void *))
+{
+    bool         ok;
     ron_side_t  *sides;
 
     sides = malloc(g->n * sizeof(ron_side_t));
@@ -592,27 +701,93 @@ ron_group_balanced(const ron_group_t *g)
         ok = ron_side_of(g, i, &sides[i]);
     }
 
-    if (ok) {
-        qsort(sides, g->n, sizeof(ron_side_t), ron_side_cmp);
+    if (!ok) {
+        free(sides);
+        return NULL;
     }
 
-    gained = 0;
-    lost = 0;
+    qsort(sides, g->n, sizeof(ron_side_t), cmp);
 
-    for (uint32_t i = 0; i < g->n && ok; i++) {
-        sum = sides[i].gains ? &gained : &lost;
-        ok = (ron_amount_add(*sum, sides[i].amount, sum) == RON_OK);
+    return sides;
+}
 
-        if (i + 1 == g->n || ron_side_cmp(&sides[i], &sides[i + 1]) != 0) {
-            ok = ok && gained == lost;
-            gained = 0;
-            lost = 0;
+
+/*
+ * No balance ends below zero, what it gains counted first.  Who would is
+ * refused for itself: the first of them in the order of the unit.
+ */
+
+static bool
+ron_group_covered(ron_group_t *g)
+{
+    bool          last;
+    int64_t       over;
+    uint32_t      i, account, asset, no, culprit, loser;
+    ron_op_t      op;
+    ron_u128_t    sum;
+    ron_side_t   *sides;
+    ron_state_t  *st;
+
+    st = &g->en->state;
+    culprit = UINT32_MAX;
+
+    sides = ron_group_sides(g, ron_side_cmp_account);
+    if (sides == NULL) {
+        return false;
+    }
+
+    sum = 0;
+    over = 0;
+    loser = UINT32_MAX;
+
+    for (i = 0; i < g->n; i++) {
+
+        if (sides[i].gains) {
+            sum += sides[i].amount;
+            over += (sum < sides[i].amount);
+
+        } else {
+            over -= (sum < sides[i].amount);
+            sum -= sides[i].amount;
+            loser = ron_min(loser, sides[i].place);
         }
+
+        last = i + 1 == g->n
+               || !ron_str_eq(sides[i].asset, sides[i + 1].asset)
+               || !ron_str_eq(sides[i].account, sides[i + 1].account);
+        if (!last) {
+            continue;
+        }
+
+        asset = ron_state_asset(st, sides[i].asset);
+        account = ron_state_account(st, sides[i].account);
+        no = (asset == RON_NONE || account == RON_NONE)
+                 ? RON_NONE : ron_state_balance(st, account, asset);
+
+        if (no != RON_NONE) {
+            sum += ron_balance_at(st, no)->available;
+            over += (sum < ron_balance_at(st, no)->available);
+        }
+
+        if (over < 0 || asset == RON_NONE) {
+            culprit = ron_min(culprit, loser);
+        }
+
+        sum = 0;
+        over = 0;
+        loser = UINT32_MAX;
     }
 
     free(sides);
 
-    return ok;
+    if (culprit == UINT32_MAX) {
+        return true;
+    }
+
+    ron_op_init(&op, g->en, g->w, g->unit, g->base, g->ops[culprit]);
+
+    return ron_op_refuse(&op, RON_REASON_INSUFFICIENT, RON_DETAIL_AVAILABLE,
+                         0);
 }
 
 

@@ -243,15 +243,19 @@ ron_wallet_known(ron_op_t *op, ron_str_t scope, bool *replayed)
 {
     uint64_t      seq;
     ron_str_t     bytes;
-    ron_tag_t     tag;
     ron_entry_t   e;
     ron_status_t  status;
 
     *replayed = false;
 
-    ron_tag_make(RON_TAG_KEY, scope, op->unit->key, &tag);
+    /* A capture's scope is the hold's account, which is known only now. */
 
-    status = ron_tag_find(op->en, RON_TAG_KEY, &tag, &seq);
+    if (!op->tags->made) {
+        ron_tag_make(RON_TAG_KEY, scope, op->unit->key, &op->tags->first);
+        op->tags->made = true;
+    }
+
+    status = ron_tag_find(op->en, RON_TAG_KEY, &op->tags->first, &seq);
 
     if (status == RON_ENOTFOUND) {
         return false;

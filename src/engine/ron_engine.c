@@ -440,7 +440,7 @@ ron_engine_decide(ron_engine_t *en, uint64_t time_ms, uint64_t now_us,
         return RON_ENOMEM;
     }
 
-    if (!too_many) {
+    if (!too_many && n > 0) {
         memcpy(w->pub.units, units, n * sizeof(ron_unit_t *));
     }
 
@@ -800,6 +800,7 @@ ron_work_free(ron_work_t *w)
     free(w->pub.balances);
     free(w->results);
     free(w->spans);
+    free(w->tags);
     free(w->touched);
     free(w);
 }
@@ -965,7 +966,9 @@ ron_engine_lookup_key(ron_engine_t *en, ron_str_t scope, ron_str_t key,
     *bytes = ron_null_str;
     *durable = false;
 
-    if (scope.len > RON_SCOPE_MAX || key.len > RON_KEY_MAX) {
+    if (scope.len == 0 || scope.len > RON_SCOPE_MAX || key.len == 0
+        || key.len > RON_KEY_MAX)
+    {
         return RON_EINVAL;
     }
 

@@ -34,6 +34,17 @@ typedef struct {
 } ron_span_t;
 
 
+/*
+ * The tags of an operation, made before the batch is decided: the look-ups
+ * are all started then, and each tag is hashed once.
+ */
+typedef struct {
+    ron_tag_t  first;               /* key of a wallet's, id of an entry */
+    ron_tag_t  tuple;               /* of an entry only */
+    bool       made;
+} ron_op_tags_t;
+
+
 typedef struct ron_work_s  ron_work_t;
 
 struct ron_work_s {
@@ -55,6 +66,7 @@ struct ron_work_s {
     uint32_t        unit_cap;
     ron_result_t   *results;
     ron_span_t     *spans;
+    ron_op_tags_t  *tags;
     uint32_t        result_n;
     uint32_t        result_cap;
 
@@ -154,8 +166,13 @@ void ron_tag_tuple(const ron_entry_t *op, ron_str_t idem, ron_tag_t *tag);
 ron_status_t ron_tag_find(ron_engine_t *en, ron_tag_kind_t kind,
     const ron_tag_t *tag, uint64_t *seq);
 
-/* Puts the tags of an entry that was applied; first of its unit or not. */
-ron_status_t ron_tag_entry(ron_engine_t *en, const ron_entry_t *e);
+/* Makes the tags of an operation, as far as they follow from it alone. */
+void ron_tag_ops(ron_engine_t *en, const ron_unit_t *unit, uint32_t i,
+    ron_op_tags_t *tags);
+
+/* Puts the tags of an entry that was applied; made: NULL when replayed. */
+ron_status_t ron_tag_entry(ron_engine_t *en, const ron_entry_t *e,
+    const ron_op_tags_t *made);
 
 /* The entry `seq`, decided or durable; views are good until the next call. */
 ron_status_t ron_entry_find(ron_engine_t *en, uint64_t seq, ron_entry_t *e,

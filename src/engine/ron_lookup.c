@@ -97,35 +97,74 @@ ron_tag_find(ron_engine_t *en, ron_tag_kind_t kind, const ron_tag_t *tag,
 }
 
 
-ron_status_t
-ron_tag_entry(ron_engine_t *en, const ron_entry_t *e)
+/* A wallet's key is scoped by the account, but in a batch; then it is not. */
+
+void
+ron_tag_ops(ron_engine_t *en, const ron_unit_t *unit, uint32_t i,
+    ron_op_tags_t *tags)
 {
-    ron_str_t     key;
-    ron_tag_t     tag;
-    ron_status_t  status;
+    const ron_entry_t  *op;
+
+    op = &unit->ops[i];
+    tags->made = false;
+
+    if (unit->key.len > RON_KEY_MAX || op->account.len > RON_ACCOUNT_MAX
+        || op->id.len > RON_ID_MAX || !(op->fields & RON_F_ACCOUNT))
+    {
+        return;
+    }
+
+    if (unit->type == RON_UNIT_WALLET) {
+        ron_tag_make(RON_TAG_KEY, op->account, unit->key, &tags->first);
+        ron_tags_prefetch(en->keys, &tags->first);
+        tags->made = true;
+
+    } else if (unit->type == RON_UNIT_INGEST) {
+        ron_tag_make(RON_TAG_ID, op->id, ron_null_str, &tags->first);
+        ron_tag_tuple(op, unit->key, &tags->tuple);
+        ron_tags_prefetch(en->tags, &tags->first);
+        ron_tags_prefetch(en->tags, &tags->tuple);
+        tags->made = true;
+    }
+}
+
+
+ron_status_t
+ron_tag_entry(ron_engine_t *en, const ron_entry_t *e,
+    const ron_op_tags_t *made)
+{
+    ron_str_t      key;
+    ron_tag_t      tag;
+    ron_status_t   status;
+    ron_op_tags_t  tags;
 
     status = RON_OK;
     key = (e->fields & RON_F_KEY) ? e->key : ron_null_str;
 
+    if (made != NULL && made->made) {
+        tags = *made;
+
+    } else if (e->fields & RON_F_SCOPE) {
+        ron_tag_make(RON_TAG_CAPKEY, e->scope, key, &tags.first);
+
+    } else if (e->fields & RON_F_WALLET) {
+        ron_tag_make(RON_TAG_KEY, e->account, key, &tags.first);
+
+    } else {
+        ron_tag_make(RON_TAG_ID, e->id, ron_null_str, &tags.first);
+        ron_tag_tuple(e, key, &tags.tuple);
+    }
+
     if (e->fields & RON_F_WALLET) {
-        if (e->fields & RON_F_SCOPE) {
-            ron_tag_make(RON_TAG_CAPKEY, e->scope, key, &tag);
-
-        } else {
-            ron_tag_make(RON_TAG_KEY, e->account, key, &tag);
-        }
-
-        return ron_tags_put(en->keys, &tag, e->seq);
+        return ron_tags_put(en->keys, &tags.first, e->seq);
     }
 
     if (e->fields & RON_F_ID) {
-        ron_tag_make(RON_TAG_ID, e->id, ron_null_str, &tag);
-        status = ron_tags_put(en->tags, &tag, e->seq);
+        status = ron_tags_put(en->tags, &tags.first, e->seq);
     }
 
     if (status == RON_OK && (e->fields & RON_F_NONCE16)) {
-        ron_tag_tuple(e, key, &tag);
-        status = ron_tags_put(en->tags, &tag, e->seq);
+        status = ron_tags_put(en->tags, &tags.tuple, e->seq);
     }
 
     if (status == RON_OK && key.len != 0) {

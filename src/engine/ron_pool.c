@@ -44,7 +44,7 @@ ron_pool_add(ron_pool_t *pool)
 {
     uint8_t  *chunk, **chunks;
 
-    if (pool->n == RON_NONE - 1) {
+    if (pool->n == RON_POOL_MAX) {
         return RON_NONE;
     }
 
@@ -121,7 +121,7 @@ ron_index_put(ron_index_t *index, uint64_t hash, uint32_t no,
         i = (i + 1) & index->mask;
     }
 
-    index->slots[i] = no;
+    index->slots[i] = ron_index_slot(hash, no);
     index->used++;
 
     return RON_OK;
@@ -154,7 +154,7 @@ ron_index_grow(ron_index_t *index, ron_index_hash_pt rehash, const void *ctx)
             continue;
         }
 
-        i = (uint32_t) rehash(ctx, index->slots[k]) & mask;
+        i = (uint32_t) rehash(ctx, index->slots[k] & RON_INDEX_NO) & mask;
 
         while (slots[i] != RON_NONE) {
             i = (i + 1) & mask;
@@ -186,7 +186,7 @@ ron_index_del(ron_index_t *index, uint64_t hash, uint32_t no,
 
     hole = (uint32_t) hash & index->mask;
 
-    while (index->slots[hole] != no) {
+    while (index->slots[hole] != ron_index_slot(hash, no)) {
         RON_ASSERT(index->slots[hole] != RON_NONE);
         hole = (hole + 1) & index->mask;
     }
@@ -195,7 +195,8 @@ ron_index_del(ron_index_t *index, uint64_t hash, uint32_t no,
          index->slots[i] != RON_NONE;
          i = (i + 1) & index->mask)
     {
-        home = (uint32_t) rehash(ctx, index->slots[i]) & index->mask;
+        home = (uint32_t) rehash(ctx, index->slots[i] & RON_INDEX_NO)
+               & index->mask;
 
         if (((i - home) & index->mask) >= ((i - hole) & index->mask)) {
             index->slots[hole] = index->slots[i];

@@ -1,8 +1,12 @@
 
 /*
  * The two containers of the state: records in chunks that never move, and an
- * index of record numbers.  The index knows neither keys nor hashes: its user
- * walks the probe sequence and compares.
+ * index of record numbers.
+ *
+ * A slot of the index is 32 bits: 27 of the record's number and 5 of its
+ * hash, so that of 31 records that are not the one looked for, 30 are passed
+ * over without touching them.  The index knows no keys: its user walks the
+ * candidates and compares.
  */
 
 #ifndef RON_POOL_H
@@ -12,7 +16,13 @@
 #include "ron_state.h"
 
 
-#define RON_CHUNK_RECS  4096
+#define RON_CHUNK_RECS    4096
+
+#define RON_INDEX_BITS    27
+#define RON_INDEX_NO      ((UINT32_C(1) << RON_INDEX_BITS) - 1)
+
+/* Records in one pool; the last number would look like an empty slot. */
+#define RON_POOL_MAX      (RON_INDEX_NO - 1)
 
 
 void ron_pool_init(ron_pool_t *pool, uint32_t rec_len);
@@ -38,20 +48,34 @@ void ron_index_del(ron_index_t *index, uint64_t hash, uint32_t no,
     ron_index_hash_pt rehash, const void *ctx);
 
 
-/* Walks candidates: *at starts as the hash; RON_NONE ends the walk. */
 static inline uint32_t
-ron_index_next(const ron_index_t *index, uint64_t *at)
+ron_index_slot(uint64_t hash, uint32_t no)
 {
-    uint32_t  no;
+    return (uint32_t) (hash >> 59) << RON_INDEX_BITS | no;
+}
+
+
+/* The next candidate; *step starts as 0, RON_NONE ends the walk. */
+
+static inline uint32_t
+ron_index_next(const ron_index_t *index, uint64_t hash, uint32_t *step)
+{
+    uint32_t  slot;
 
     if (index->mask == 0) {
         return RON_NONE;
     }
 
-    no = index->slots[*at & index->mask];
-    (*at)++;
+    do {
+        slot = index->slots[((uint32_t) hash + (*step)++) & index->mask];
 
-    return no;
+        if (slot == RON_NONE) {
+            return RON_NONE;
+        }
+
+    } while (slot >> RON_INDEX_BITS != (uint32_t) (hash >> 59));
+
+    return slot & RON_INDEX_NO;
 }
 
 

@@ -102,7 +102,7 @@ ron_recover_gen(ron_engine_t *en, uint64_t gen, uint32_t count, bool *usable)
 {
     uint64_t      last_seq;
     ron_row_t     row;
-    ron_hash_t    hash;
+    ron_hash_t    hash, vouched;
     ron_status_t  status;
 
     *usable = false;
@@ -121,8 +121,19 @@ ron_recover_gen(ron_engine_t *en, uint64_t gen, uint32_t count, bool *usable)
             return RON_OK;
         }
 
+        /*
+         * A writer that was stopped behind the last slice vouched for
+         * nothing: its successor goes on with the checkpoint before.
+         */
+
         if (status == RON_OK) {
-            status = ron_corrupt();
+            vouched = row.checkpoint;
+            status = ron_reader_row(en->reader, last_seq, &row);
+        }
+
+        if (status == RON_OK) {
+            status = ron_hash_eq(&vouched, &row.checkpoint)
+                         ? RON_ENOTFOUND : ron_corrupt();
         }
     }
 
@@ -251,7 +262,7 @@ ron_follow_tags(ron_engine_t *en, const ron_entry_t *e)
         return RON_OK;
     }
 
-    status = ron_tag_entry(en, e);
+    status = ron_tag_entry(en, e, NULL);
 
     return status == RON_EIO ? RON_OK : status;
 }

@@ -406,13 +406,14 @@ ron_cap_rehash(const void *ctx, uint32_t no)
 uint32_t
 ron_state_account(const ron_state_t *st, ron_str_t name)
 {
-    uint32_t  no;
-    uint64_t  at;
+    uint32_t  no, step;
+    uint64_t  hash;
 
-    at = ron_siphash(&st->sip, name);
+    hash = ron_siphash(&st->sip, name);
+    step = 0;
 
     for ( ;; ) {
-        no = ron_index_next(&st->by_name, &at);
+        no = ron_index_next(&st->by_name, hash, &step);
 
         if (no == RON_NONE
             || ron_str_eq(ron_name_at(st, ron_account_at(st, no)->name),
@@ -425,13 +426,42 @@ ron_state_account(const ron_state_t *st, ron_str_t name)
 
 
 void
-ron_state_prefetch(const ron_state_t *st, ron_str_t name)
+ron_state_prefetch(const ron_state_t *st, ron_str_t name, unsigned stage)
 {
-    uint64_t  hash;
+    uint32_t              no, step;
+    uint64_t              hash;
+    const ron_account_t  *a;
 
-    if (st->by_name.mask != 0) {
-        hash = ron_siphash(&st->sip, name);
+    if (st->by_name.mask == 0 || name.len == 0) {
+        return;
+    }
+
+    hash = ron_siphash(&st->sip, name);
+
+    if (stage == 0) {
         __builtin_prefetch(&st->by_name.slots[hash & st->by_name.mask]);
+        return;
+    }
+
+    step = 0;
+    no = ron_index_next(&st->by_name, hash, &step);
+
+    if (no == RON_NONE) {
+        return;
+    }
+
+    a = ron_account_at(st, no);
+
+    if (stage == 1) {
+        __builtin_prefetch(a);
+        return;
+    }
+
+    __builtin_prefetch(st->names[a->name / RON_NAME_CHUNK]
+                       + (size_t) (a->name % RON_NAME_CHUNK) * 4);
+
+    if (a->first != RON_NONE) {
+        __builtin_prefetch(ron_balance_at(st, a->first));
     }
 }
 
@@ -554,12 +584,14 @@ ron_state_add_asset(ron_state_t *st, ron_str_t name)
     uint32_t      cap;
     ron_asset_t  *assets, *a;
 
+    /* All of them at once: names are pointed at, so they never move. */
+
     if (st->asset_n == RON_ASSETS_MAX || name.len > RON_ASSET_MAX) {
         return RON_NONE;
     }
 
     if (st->asset_n == st->asset_cap) {
-        cap = st->asset_cap ? st->asset_cap * 2 : 8;
+        cap = RON_ASSETS_MAX;
 
         assets = realloc(st->assets, cap * sizeof(ron_asset_t));
         if (assets == NULL) {
@@ -588,13 +620,14 @@ ron_state_add_asset(ron_state_t *st, ron_str_t name)
 uint32_t
 ron_state_hold(const ron_state_t *st, uint64_t seq)
 {
-    uint32_t  no;
-    uint64_t  at;
+    uint32_t  no, step;
+    uint64_t  hash;
 
-    at = ron_hash_u64(st, seq);
+    hash = ron_hash_u64(st, seq);
+    step = 0;
 
     do {
-        no = ron_index_next(&st->by_hold, &at);
+        no = ron_index_next(&st->by_hold, hash, &step);
     } while (no != RON_NONE && ron_hold_at(st, no)->seq != seq);
 
     return no;
@@ -858,14 +891,15 @@ ron_state_expired_n(const ron_state_t *st, uint64_t time_ms, uint32_t max)
 static uint32_t
 ron_reversed_find(const ron_state_t *st, uint64_t seq)
 {
-    uint32_t               no;
-    uint64_t               at;
+    uint32_t               no, step;
+    uint64_t               hash;
     const ron_reversed_t  *r;
 
-    at = ron_hash_u64(st, seq);
+    hash = ron_hash_u64(st, seq);
+    step = 0;
 
     for ( ;; ) {
-        no = ron_index_next(&st->by_reversed, &at);
+        no = ron_index_next(&st->by_reversed, hash, &step);
 
         if (no == RON_NONE) {
             return RON_NONE;
@@ -932,14 +966,15 @@ ron_state_add_reversed(ron_state_t *st, uint64_t seq)
 static ron_cap_sum_t *
 ron_cap_find(const ron_state_t *st, ron_str_t cap)
 {
-    uint32_t        no;
-    uint64_t        at;
+    uint32_t        no, step;
+    uint64_t        hash;
     ron_cap_sum_t  *c;
 
-    at = ron_siphash(&st->sip, cap);
+    hash = ron_siphash(&st->sip, cap);
+    step = 0;
 
     for ( ;; ) {
-        no = ron_index_next(&st->by_cap, &at);
+        no = ron_index_next(&st->by_cap, hash, &step);
 
         if (no == RON_NONE) {
             return NULL;
@@ -1154,11 +1189,27 @@ ron_apply_supply(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m)
 }
 
 
+/*
+ * Legs of one posting, or of its reversal, follow one another, and only their
+ * sum has to be possible: on the way a balance may wrap, and it comes back.
+ */
+
+static bool
+ron_is_leg(const ron_entry_t *e)
+{
+    return e->kind == RON_KIND_DEBIT || e->kind == RON_KIND_CREDIT
+           || (e->kind == RON_KIND_REVERSE
+               && (e->fields & (RON_F_ACCOUNT | RON_F_TO))
+                      != (RON_F_ACCOUNT | RON_F_TO));
+}
+
+
 static ron_status_t
 ron_apply_from(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m,
     ron_touch_t *touch)
 {
     uint32_t            no;
+    bool                leg;
     ron_u128_t          left;
     ron_account_t      *a;
     ron_balance_rec_t  *b;
@@ -1168,10 +1219,17 @@ ron_apply_from(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m,
         return RON_OK;
     }
 
+    leg = ron_is_leg(e);
+
     if (touch->from == RON_NONE) {
         touch->from = ron_state_account(st, m->from);
+
+        if (touch->from == RON_NONE && leg) {
+            touch->from = ron_state_add_account(st, m->from);
+        }
+
         if (touch->from == RON_NONE) {
-            return ron_corrupt();
+            return st->failed ? RON_ENOMEM : ron_corrupt();
         }
     }
 
@@ -1180,16 +1238,24 @@ ron_apply_from(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m,
     }
 
     no = ron_state_balance(st, touch->from, st->asset_last);
+
+    if (no == RON_NONE && leg) {
+        no = ron_state_add_balance(st, touch->from, st->asset_last);
+    }
+
     if (no == RON_NONE) {
-        return ron_corrupt();
+        return st->failed ? RON_ENOMEM : ron_corrupt();
     }
 
     a = ron_account_at(st, touch->from);
     b = ron_balance_at(st, no);
 
-    if (ron_amount_sub(m->from_held ? b->held : b->available, e->amount,
-                       &left)
-        != RON_OK)
+    if (leg) {
+        left = b->available - e->amount;
+
+    } else if (ron_amount_sub(m->from_held ? b->held : b->available,
+                              e->amount, &left)
+               != RON_OK)
     {
         return ron_corrupt();
     }
@@ -1250,8 +1316,12 @@ ron_apply_to(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m,
     a = ron_account_at(st, touch->to);
     b = ron_balance_at(st, no);
 
-    if (ron_amount_add(m->to_held ? b->held : b->available, e->amount, &sum)
-        != RON_OK)
+    if (ron_is_leg(e)) {
+        sum = b->available + e->amount;
+
+    } else if (ron_amount_add(m->to_held ? b->held : b->available, e->amount,
+                              &sum)
+               != RON_OK)
     {
         return ron_corrupt();
     }
@@ -1489,5 +1559,5 @@ ron_state_bytes(const ron_state_t *st, uint64_t *names)
               + st->by_reversed.mask + st->by_cap.mask) * sizeof(uint32_t)
            + (uint64_t) st->name_chunk_n * RON_NAME_CHUNK * 4
            + (uint64_t) st->heap_cap * sizeof(ron_expiry_t)
-           + (uint64_t) st->asset_cap * sizeof(ron_asset_t);
+           + (uint64_t) st->asset_n * sizeof(ron_asset_t);
 }
