@@ -111,25 +111,32 @@ ron_decide_units(ron_engine_t *en, ron_work_t *w, uint64_t time_ms,
 static void
 ron_work_prefetch(ron_engine_t *en, ron_work_t *w)
 {
-    uint32_t           base;
-    const ron_unit_t  *unit;
+    uint32_t            base;
+    ron_op_tags_t      *t;
+    const ron_unit_t   *unit;
+    const ron_entry_t  *op;
 
-    for (unsigned stage = 0; stage <= 2; stage++) {
-        base = 0;
+    base = 0;
 
-        for (uint32_t i = 0; i < w->pub.unit_n; i++) {
-            unit = w->pub.units[i];
+    for (uint32_t i = 0; i < w->pub.unit_n; i++) {
+        unit = w->pub.units[i];
 
-            for (uint32_t k = 0; k < unit->op_n; k++) {
-                ron_state_prefetch(&en->state, unit->ops[k].account, stage);
-                ron_state_prefetch(&en->state, unit->ops[k].to, stage);
+        for (uint32_t k = 0; k < unit->op_n; k++) {
+            op = &unit->ops[k];
+            t = &w->tags[base++];
 
-                if (stage == 0) {
-                    ron_tag_ops(en, unit, k, &w->tags[base + k]);
-                }
-            }
+            t->from_hash = ron_state_hash(&en->state, op->account);
+            t->to_hash = ron_state_hash(&en->state, op->to);
+            ron_state_prefetch(&en->state, t->from_hash, 0);
+            ron_state_prefetch(&en->state, t->to_hash, 0);
+            ron_tag_ops(en, unit, k, t);
+        }
+    }
 
-            base += unit->op_n;
+    for (unsigned stage = 1; stage <= 2; stage++) {
+        for (uint32_t i = 0; i < base; i++) {
+            ron_state_prefetch(&en->state, w->tags[i].from_hash, stage);
+            ron_state_prefetch(&en->state, w->tags[i].to_hash, stage);
         }
     }
 }
@@ -348,10 +355,19 @@ ron_op_init(ron_op_t *op, ron_engine_t *en, ron_work_t *w,
     op->w = w;
     op->unit = unit;
     op->e = unit->ops[i];
-    op->touch = (ron_touch_t) { RON_NONE, RON_NONE };
     op->result = &w->results[base + i];
     op->span = &w->spans[base + i];
     op->tags = &w->tags[base + i];
+
+    op->account = (op->e.fields & RON_F_ACCOUNT)
+                      ? ron_state_find(&en->state, op->e.account,
+                                       op->tags->from_hash)
+                      : RON_NONE;
+    op->to = (op->e.fields & RON_F_TO)
+                 ? ron_state_find(&en->state, op->e.to, op->tags->to_hash)
+                 : RON_NONE;
+
+    op->touch = (ron_touch_t) { RON_NONE, RON_NONE };
 }
 
 
@@ -712,8 +728,11 @@ ron_op_money(ron_op_t *op)
     case RON_KIND_MINT:
         return ron_op_supply(op);
 
-    case RON_KIND_BURN:
     case RON_KIND_TRANSFER:
+        op->touch.to = op->to;
+        return ron_op_funds(op);
+
+    case RON_KIND_BURN:
     case RON_KIND_HOLD:
         return ron_op_funds(op);
 
@@ -766,9 +785,7 @@ ron_op_funds(ron_op_t *op)
     st = &op->en->state;
     asset = ron_state_asset(st, op->e.asset);
 
-    if (op->touch.from == RON_NONE) {
-        op->touch.from = ron_state_account(st, op->e.account);
-    }
+    op->touch.from = op->account;
 
     no = (asset == RON_NONE || op->touch.from == RON_NONE)
              ? RON_NONE : ron_state_balance(st, op->touch.from, asset);

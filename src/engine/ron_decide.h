@@ -19,7 +19,9 @@ typedef struct {
     ron_work_t        *w;
     const ron_unit_t  *unit;
     ron_entry_t        e;
-    ron_touch_t        touch;
+    uint32_t           account;         /* as given; RON_NONE: unknown */
+    uint32_t           to;
+    ron_touch_t        touch;           /* of the entry, as far as known */
     ron_result_t      *result;
     ron_span_t        *span;
     ron_op_tags_t     *tags;

@@ -374,9 +374,8 @@ ron_wallet_nonce(ron_op_t *op)
         return true;
     }
 
-    op->touch.from = ron_state_account(&op->en->state, op->e.account);
-    last = (op->touch.from == RON_NONE)
-               ? 0 : ron_account_at(&op->en->state, op->touch.from)->nonce;
+    last = (op->account == RON_NONE)
+               ? 0 : ron_account_at(&op->en->state, op->account)->nonce;
 
     if (op->unit->nonce_strict && op->e.nonce != last + 1) {
         return ron_op_refuse(op, RON_REASON_NONCE, RON_DETAIL_NONCE_NEXT,
@@ -401,7 +400,6 @@ ron_over(ron_u128_t have, ron_u128_t more, ron_u128_t limit)
 static bool
 ron_wallet_daily(ron_op_t *op)
 {
-    uint32_t      no;
     ron_state_t  *st;
 
     if (!ron_kind_counts(op->e.kind) && op->e.kind != RON_KIND_MINT) {
@@ -411,9 +409,7 @@ ron_wallet_daily(ron_op_t *op)
     st = &op->en->state;
 
     if (op->unit->account_daily != 0) {
-        no = ron_state_account(st, op->e.account);
-
-        if (ron_over(ron_state_daily(st, no, op->w->pub.time_ms),
+        if (ron_over(ron_state_daily(st, op->account, op->w->pub.time_ms),
                      op->e.amount, op->unit->account_daily))
         {
             return ron_op_refuse(op, RON_REASON_LIMITS,
@@ -434,7 +430,6 @@ static bool
 ron_wallet_total(ron_op_t *op)
 {
     uint32_t                  account, asset, no;
-    ron_str_t                 name;
     ron_u128_t                total;
     ron_state_t              *st;
     const ron_balance_rec_t  *b;
@@ -443,11 +438,13 @@ ron_wallet_total(ron_op_t *op)
 
     switch (op->e.kind) {
     case RON_KIND_MINT:
-        name = op->e.account;
+        account = op->account;
         break;
     case RON_KIND_TRANSFER:
+        account = op->to;
+        break;
     case RON_KIND_CAPTURE:
-        name = op->e.to;
+        account = op->touch.to;
         break;
     default:
         return true;
@@ -457,7 +454,6 @@ ron_wallet_total(ron_op_t *op)
         return true;
     }
 
-    account = ron_state_account(st, name);
     asset = ron_state_asset(st, op->e.asset);
     no = (account == RON_NONE || asset == RON_NONE)
              ? RON_NONE : ron_state_balance(st, account, asset);

@@ -35,13 +35,15 @@ typedef struct {
 
 
 /*
- * The tags of an operation, made before the batch is decided: the look-ups
- * are all started then, and each tag is hashed once.
+ * What is hashed of an operation, once and before the batch is decided, so
+ * that all of its look-ups can be started together.
  */
 typedef struct {
     ron_tag_t  first;               /* key of a wallet's, id of an entry */
     ron_tag_t  tuple;               /* of an entry only */
-    bool       made;
+    uint64_t   from_hash;
+    uint64_t   to_hash;
+    bool       made;                /* the tags are */
 } ron_op_tags_t;
 
 

@@ -406,10 +406,22 @@ ron_cap_rehash(const void *ctx, uint32_t no)
 uint32_t
 ron_state_account(const ron_state_t *st, ron_str_t name)
 {
-    uint32_t  no, step;
-    uint64_t  hash;
+    return ron_state_find(st, name, ron_state_hash(st, name));
+}
 
-    hash = ron_siphash(&st->sip, name);
+
+uint64_t
+ron_state_hash(const ron_state_t *st, ron_str_t name)
+{
+    return ron_siphash(&st->sip, name);
+}
+
+
+uint32_t
+ron_state_find(const ron_state_t *st, ron_str_t name, uint64_t hash)
+{
+    uint32_t  no, step;
+
     step = 0;
 
     for ( ;; ) {
@@ -426,17 +438,14 @@ ron_state_account(const ron_state_t *st, ron_str_t name)
 
 
 void
-ron_state_prefetch(const ron_state_t *st, ron_str_t name, unsigned stage)
+ron_state_prefetch(const ron_state_t *st, uint64_t hash, unsigned stage)
 {
     uint32_t              no, step;
-    uint64_t              hash;
     const ron_account_t  *a;
 
-    if (st->by_name.mask == 0 || name.len == 0) {
+    if (st->by_name.mask == 0) {
         return;
     }
-
-    hash = ron_siphash(&st->sip, name);
 
     if (stage == 0) {
         __builtin_prefetch(&st->by_name.slots[hash & st->by_name.mask]);

@@ -239,12 +239,18 @@ void ron_state_rollback(ron_state_t *st);
 void ron_state_end(ron_state_t *st);
 
 /*
- * Starts fetching what a look-up of this account will touch, one step further
- * each stage: 0 the index, 1 the account, 2 its name and balance.  Called for
- * all accounts of a batch, stage by stage, it hides the latency of memory.
+ * The same look-up in two halves, for a caller that knows its accounts early:
+ * the hash of a name, and what it leads to.
  */
-void ron_state_prefetch(const ron_state_t *st, ron_str_t name,
-    unsigned stage);
+uint64_t ron_state_hash(const ron_state_t *st, ron_str_t name);
+uint32_t ron_state_find(const ron_state_t *st, ron_str_t name, uint64_t hash);
+
+/*
+ * Starts fetching what ron_state_find() will touch, one step further each
+ * stage: 0 the index, 1 the account, 2 its name and balance.  Called for all
+ * accounts of a batch, stage by stage, it hides the latency of memory.
+ */
+void ron_state_prefetch(const ron_state_t *st, uint64_t hash, unsigned stage);
 
 /* Per asset: available + held over all accounts = minted - burned. */
 ron_status_t ron_state_check(ron_state_t *st);
