@@ -372,7 +372,12 @@ ron_engine_clock(ron_engine_t *en, uint64_t mono_us, uint64_t wall_ms)
     } else {
         elapsed_us = mono_us - ron_min(en->clock_mono_us, mono_us);
         ours_us = en->clock_us + elapsed_us;
-        lean_us = elapsed_us / RON_CLOCK_SLEW;
+
+        /* What is too short to lean is saved for the next reading. */
+
+        en->clock_idle_us += elapsed_us;
+        lean_us = en->clock_idle_us / RON_CLOCK_SLEW;
+        en->clock_idle_us %= RON_CLOCK_SLEW;
 
         if (wall_us > ours_us) {
             ours_us += ron_min(lean_us, wall_us - ours_us);
@@ -991,7 +996,7 @@ ron_engine_lookup_key(ron_engine_t *en, ron_str_t scope, ron_str_t key,
     }
 
     ron_mutex_lock(en->mutex);
-    *durable = (seq <= en->durable_seq);
+    *durable = !en->writer || seq <= en->durable_seq;
     ron_mutex_unlock(en->mutex);
 
     return RON_OK;

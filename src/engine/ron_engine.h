@@ -143,9 +143,10 @@ uint64_t ron_engine_clock(ron_engine_t *engine, uint64_t mono_us,
 /*
  * Decides units (sorted in here, by the order of the architecture) at a
  * ledger time that never falls, and gives the batch to the committer.
- * `now_us` is what deadlines are compared with.  RON_AGAIN: no room in the
- * queue, nothing was decided.  RON_EIO: failed or not the writer.
- * n may be 0: expired holds are released.
+ * `now_us` is what deadlines are compared with.  RON_AGAIN: none of these
+ * units was decided, ask again: there was no room in the queue, or so many
+ * holds had expired that they took a batch of their own.  RON_EIO: failed or
+ * not the writer.  n may be 0: expired holds are released.
  */
 ron_status_t ron_engine_decide(ron_engine_t *engine, uint64_t time_ms,
     uint64_t now_us, ron_unit_t **units, uint32_t n);

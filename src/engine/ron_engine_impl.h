@@ -109,6 +109,7 @@ struct ron_engine_s {
 
     uint64_t            clock_mono_us;  /* ledger time `clock_us` was then */
     uint64_t            clock_us;
+    uint64_t            clock_idle_us;  /* elapsed, not leaned for yet */
     uint64_t            drift_ms;
     bool                drift_said;
 
