@@ -1,0 +1,709 @@
+
+/*
+ * The work of the service: preval, deciding, answering.
+ *
+ *     read -> preval (bounded, drop oldest) -> engine (bounded by units,
+ *     reject) -> durable -> answered
+ *
+ * A batch is what arrived while the previous one was written: whenever the
+ * engine has room and preval is not empty, everything up to batch_ops
+ * operations is decided at once, and nothing ever waits for company.
+ *
+ * Nobody is told anything about a batch that is not durable.  That holds for
+ * balances and look-ups too: a balance that was read on top of such batches
+ * waits until they have come back, and is never given out when they failed.
+ */
+
+#include "ron_service_impl.h"
+
+#include <stdlib.h>
+
+
+#define RON_EXPIRY_LOOK_US  1000000
+
+
+static ron_status_t ron_item_make(ron_service_t *s, const ron_reply_t *reply,
+    ron_str_t payload, ron_item_t **item);
+static void ron_item_free(ron_item_t *item);
+static ron_item_t *ron_preval_pop(ron_service_t *s);
+static void ron_preval_push(ron_service_t *s, ron_item_t *item);
+static bool ron_preval_has(ron_service_t *s, ron_str_t scope, ron_str_t key);
+static uint32_t ron_service_take(ron_service_t *s, uint32_t allowed);
+static bool ron_service_decide_one(ron_service_t *s, uint32_t allowed,
+    uint64_t now_us);
+static void ron_service_backpressure(ron_service_t *s);
+static bool ron_service_expiry_due(ron_service_t *s, uint64_t now_us);
+static void ron_service_answer_batch(ron_service_t *s,
+    const ron_batch_t *batch);
+static void ron_service_published(ron_service_t *s, const ron_batch_t *batch);
+static void ron_service_waits_flush(ron_service_t *s);
+static void ron_service_wait_answer(ron_service_t *s, const ron_wait_t *wait);
+static ron_reason_t ron_service_doubt(ron_status_t status);
+
+
+/* ---- units -------------------------------------------------------------- */
+
+/* One block for the item and its bytes, another for more than one entry. */
+
+static ron_status_t
+ron_item_make(ron_service_t *s, const ron_reply_t *reply, ron_str_t payload,
+    ron_item_t **item)
+{
+    ron_str_t      bytes;
+    ron_item_t    *it;
+    ron_entry_t   *ops;
+    ron_status_t   status;
+
+    *item = NULL;
+
+    it = malloc(sizeof(ron_item_t) + payload.len);
+    if (it == NULL) {
+        return RON_ENOMEM;
+    }
+
+    memset(it, 0, sizeof(ron_item_t));
+    it->reply = *reply;
+    it->len = payload.len;
+
+    if (payload.len > 0) {
+        memcpy(it->bytes, payload.data, payload.len);
+    }
+
+    bytes = (ron_str_t) { payload.len, it->bytes };
+    status = ron_unit_decode(bytes, &it->unit, s->ops, RON_UNIT_OPS_MAX);
+
+    if (status != RON_OK) {
+        free(it);
+        return status;
+    }
+
+    ops = &it->one;
+
+    if (it->unit.op_n > 1) {
+        ops = malloc(it->unit.op_n * sizeof(ron_entry_t));
+
+        if (ops == NULL) {
+            free(it);
+            return RON_ENOMEM;
+        }
+
+        it->len += it->unit.op_n * sizeof(ron_entry_t);
+    }
+
+    memcpy(ops, s->ops, it->unit.op_n * sizeof(ron_entry_t));
+    it->unit.ops = ops;
+    it->unit.ctx = it;
+    it->len += sizeof(ron_item_t);
+    *item = it;
+
+    return RON_OK;
+}
+
+
+static void
+ron_item_free(ron_item_t *item)
+{
+    if (item->unit.ops != &item->one) {
+        free(item->unit.ops);
+    }
+
+    free(item);
+}
+
+
+ron_status_t
+ron_service_got_unit(ron_service_t *s, const ron_reply_t *reply,
+    ron_str_t payload)
+{
+    ron_item_t    *item;
+    ron_status_t   status;
+
+    switch (s->state) {
+
+    case RON_STATE_RUNNING:
+        break;
+
+    case RON_STATE_DRAINING:
+    case RON_STATE_STOPPED:
+        ron_service_refuse(s, reply, RON_REASON_DRAINING);
+        return RON_OK;
+
+    default:
+        ron_service_refuse(s, reply, RON_REASON_SAFE_MODE);
+        return RON_OK;
+    }
+
+    status = ron_item_make(s, reply, payload, &item);
+
+    if (status == RON_ENOMEM) {
+        ron_service_refuse(s, reply, RON_REASON_BUSY);
+        return RON_OK;
+    }
+
+    if (status != RON_OK) {
+        /* The peer is one of ours, and others' calls share its connection. */
+        ron_service_count(s, RON_STAT_PROTOCOL_ERRORS, 1);
+        ron_service_refuse(s, reply, RON_REASON_MALFORMED);
+        return RON_OK;
+    }
+
+    ron_preval_push(s, item);
+
+    return RON_OK;
+}
+
+
+static ron_item_t *
+ron_preval_pop(ron_service_t *s)
+{
+    ron_item_t  *item;
+
+    item = s->preval[s->preval_at];
+    s->preval_at = (s->preval_at + 1) % s->conf.queue_preval;
+    s->preval_n--;
+    s->preval_len -= item->len;
+    ron_service_gauge(s, RON_STAT_PREVAL_DEPTH, s->preval_n);
+
+    return item;
+}
+
+
+static void
+ron_preval_push(ron_service_t *s, ron_item_t *item)
+{
+    ron_item_t  *oldest;
+
+    while (s->preval_n == s->conf.queue_preval
+           || (s->preval_n > 0
+               && s->preval_len + item->len > s->conf.preval_bytes))
+    {
+        oldest = ron_preval_pop(s);
+        ron_service_count(s, RON_STAT_PREVAL_DROPS, 1);
+        ron_service_refuse(s, &oldest->reply, RON_REASON_PREVAL_DROPPED);
+        ron_item_free(oldest);
+    }
+
+    s->preval[(s->preval_at + s->preval_n) % s->conf.queue_preval] = item;
+    s->preval_n++;
+    s->preval_len += item->len;
+    ron_service_gauge(s, RON_STAT_PREVAL_DEPTH, s->preval_n);
+}
+
+
+/* A unit without an outcome of the engine. */
+
+void
+ron_service_refuse(ron_service_t *s, const ron_reply_t *reply,
+    ron_reason_t reason)
+{
+    ron_outcome_t    outcome;
+    ron_msg_batch_t  head;
+
+    memset(&outcome, 0, sizeof(outcome));
+    outcome.reason = reason;
+    head = (ron_msg_batch_t) { s->root, s->seq, s->time_ms };
+
+    ron_buf_reset(&s->scratch);
+
+    if (ron_msg_outcome_put(&s->scratch, &head, &outcome) == RON_OK) {
+        ron_service_answer(s, reply, RON_FRAME_OUTCOME,
+                           ron_buf_str(&s->scratch));
+    }
+}
+
+
+void
+ron_service_refuse_preval(ron_service_t *s, ron_reason_t reason)
+{
+    ron_item_t  *item;
+
+    while (s->preval_n > 0) {
+        item = ron_preval_pop(s);
+        ron_service_refuse(s, &item->reply, reason);
+        ron_item_free(item);
+    }
+}
+
+
+void
+ron_service_forget_preval(ron_service_t *s)
+{
+    while (s->preval_n > 0) {
+        ron_item_free(ron_preval_pop(s));
+    }
+}
+
+
+/* ---- deciding ----------------------------------------------------------- */
+
+void
+ron_service_decide(ron_service_t *s)
+{
+    uint32_t           allowed;
+    uint64_t           now_us;
+    ron_engine_stat_t  stat;
+
+    now_us = ron_clock_mono_us();
+
+    while (ron_engine_room(s->engine) > 0) {
+
+        if (s->preval_n == 0 && !ron_service_expiry_due(s, now_us)) {
+            break;
+        }
+
+        ron_engine_stat(s->engine, &stat);
+        allowed = s->conf.queue_commit
+                  - ron_min(s->conf.queue_commit, stat.queue_units);
+
+        if (allowed == 0) {
+            ron_service_backpressure(s);
+            break;
+        }
+
+        if (!ron_service_decide_one(s, allowed, now_us)) {
+            break;
+        }
+    }
+
+    ron_engine_stat(s->engine, &stat);
+    ron_service_gauge(s, RON_STAT_COMMIT_DEPTH, stat.queue_units);
+}
+
+
+/* The front of preval, still in it: at most one batch. */
+
+static uint32_t
+ron_service_take(ron_service_t *s, uint32_t allowed)
+{
+    uint32_t     n;
+    uint64_t     ops;
+    ron_item_t  *item;
+
+    allowed = ron_min(allowed, s->take_cap);
+    ops = 0;
+
+    for (n = 0; n < s->preval_n && n < allowed; n++) {
+        item = s->preval[(s->preval_at + n) % s->conf.queue_preval];
+
+        if (n > 0 && ops + item->unit.op_n > s->conf.engine.batch_ops) {
+            break;
+        }
+
+        ops += item->unit.op_n;
+        s->take[n] = &item->unit;
+    }
+
+    return n;
+}
+
+
+static bool
+ron_service_decide_one(ron_service_t *s, uint32_t allowed, uint64_t now_us)
+{
+    uint32_t      i, n;
+    uint64_t      time_ms;
+    ron_item_t   *item;
+    ron_status_t  status;
+
+    n = ron_service_take(s, allowed);
+    time_ms = ron_engine_clock(s->engine, now_us, ron_clock_wall_ms());
+    status = ron_engine_decide(s->engine, time_ms, now_us, s->take, n);
+
+    if (status == RON_OK || status == RON_AGAIN) {
+        /*
+         * There was room, so "again" says that so many holds had expired that
+         * they made a batch of their own; the units are still ours.
+         */
+        s->decided++;
+
+        if (atomic_load(&s->stat[RON_STAT_SYNC_SINCE_US]) == 0) {
+            ron_service_gauge(s, RON_STAT_SYNC_SINCE_US, now_us);
+        }
+    }
+
+    if (status == RON_AGAIN) {
+        return true;
+    }
+
+    if (status == RON_ENOMEM) {
+        return false;
+    }
+
+    for (i = 0; i < n; i++) {
+        item = ron_preval_pop(s);
+
+        if (status != RON_OK) {
+            ron_service_refuse(s, &item->reply, RON_REASON_SAFE_MODE);
+            ron_item_free(item);
+        }
+    }
+
+    if (status != RON_OK) {
+        /* Nothing reached the journal: what could not be read, may be again. */
+        ron_service_enter_safe(s, RON_SAFE_OPEN, "a batch was not decided");
+        return false;
+    }
+
+    s->rejecting = false;
+    ron_service_count(s, RON_STAT_UNITS, n);
+
+    return true;
+}
+
+
+/* Before any seq is consumed, so a refusal leaves no gap. */
+
+static void
+ron_service_backpressure(ron_service_t *s)
+{
+    ron_service_count(s, RON_STAT_COMMIT_REJECTS, s->preval_n);
+
+    if (!s->rejecting && s->preval_n > 0) {
+        s->rejecting = true;
+        ron_log(RON_LOG_WARN, "the committer is behind: %u units wait for it,"
+                " more are refused", s->conf.queue_commit);
+    }
+
+    ron_service_refuse_preval(s, RON_REASON_BACKPRESSURE);
+}
+
+
+/*
+ * The clock is asked only when a hold might have expired: asking it often
+ * costs its slewing precision.
+ */
+
+static bool
+ron_service_expiry_due(ron_service_t *s, uint64_t now_us)
+{
+    uint64_t  next_ms, time_ms;
+
+    next_ms = ron_engine_next_expiry(s->engine);
+
+    if (next_ms == 0) {
+        s->expiry_us = 0;
+        s->expiry_ms = 0;
+        return false;
+    }
+
+    if (next_ms == s->expiry_ms && now_us < s->expiry_us) {
+        return false;
+    }
+
+    time_ms = ron_engine_clock(s->engine, now_us, ron_clock_wall_ms());
+
+    if (next_ms <= time_ms) {
+        s->expiry_us = 0;
+        return true;
+    }
+
+    s->expiry_ms = next_ms;
+    s->expiry_us = now_us + ron_min((next_ms - time_ms) * 1000,
+                                    (uint64_t) RON_EXPIRY_LOOK_US);
+    return false;
+}
+
+
+/* ---- durable ------------------------------------------------------------ */
+
+void
+ron_service_reap(ron_service_t *s)
+{
+    bool           any;
+    ron_batch_t   *batch;
+    ron_status_t   failed;
+
+    any = false;
+    failed = RON_OK;
+
+    while (s->reaped < s->decided
+           && ron_engine_reap(s->engine, &batch) == RON_OK)
+    {
+        any = true;
+        s->reaped++;
+
+        if (batch->status != RON_OK && failed == RON_OK) {
+            failed = batch->status;
+        }
+
+        if (batch->status == RON_OK && batch->count > 0) {
+            s->seq = batch->seq + batch->count - 1;
+            s->time_ms = batch->time_ms;
+            s->root = batch->root;
+        }
+
+        ron_service_answer_batch(s, batch);
+
+        if (batch->status == RON_OK && batch->count > 0) {
+            ron_service_published(s, batch);
+        }
+
+        ron_engine_release(s->engine, batch);
+    }
+
+    if (!any) {
+        return;
+    }
+
+    ron_service_gauge(s, RON_STAT_SYNC_SINCE_US,
+                      s->reaped < s->decided ? ron_clock_mono_us() : 0);
+
+    if (failed != RON_OK) {
+        ron_service_failed(s, failed);
+    }
+
+    ron_service_waits_flush(s);
+}
+
+
+static void
+ron_service_answer_batch(ron_service_t *s, const ron_batch_t *batch)
+{
+    uint32_t          i;
+    ron_item_t       *item;
+    ron_status_t      status;
+    ron_msg_batch_t   head;
+
+    head = (ron_msg_batch_t) { s->root, s->seq, s->time_ms };
+
+    for (i = 0; i < batch->unit_n; i++) {
+        item = batch->units[i]->ctx;
+
+        if (batch->status != RON_OK) {
+            ron_service_refuse(s, &item->reply,
+                               ron_service_doubt(batch->status));
+            ron_item_free(item);
+            continue;
+        }
+
+        ron_buf_reset(&s->scratch);
+        status = ron_msg_outcome_put(&s->scratch, &head, &batch->outcomes[i]);
+
+        if (status == RON_OK) {
+            ron_service_answer(s, &item->reply, RON_FRAME_OUTCOME,
+                               ron_buf_str(&s->scratch));
+
+        } else {
+            ron_service_refuse(s, &item->reply, RON_REASON_TIMEOUT);
+        }
+
+        ron_item_free(item);
+    }
+}
+
+
+/* In doubt is in doubt, unless the store is sure that nothing was written. */
+
+static ron_reason_t
+ron_service_doubt(ron_status_t status)
+{
+    switch (status) {
+
+    case RON_ECANCELED:
+    case RON_EFULL:
+    case RON_EFENCED:
+        return RON_REASON_SAFE_MODE;
+
+    default:
+        return RON_REASON_TIMEOUT;
+    }
+}
+
+
+static void
+ron_service_published(ron_service_t *s, const ron_batch_t *batch)
+{
+    ron_msg_commit_t  commit;
+
+    ron_service_count(s, RON_STAT_BATCHES, 1);
+    ron_service_count(s, RON_STAT_ENTRIES, batch->count);
+    ron_service_gauge(s, RON_STAT_SEQ, s->seq);
+    ron_service_gauge(s, RON_STAT_TIME_MS, s->time_ms);
+    ron_service_gauge(s, RON_STAT_COMMITTED_MS, ron_clock_wall_ms());
+
+    if (s->conf.on_commit) {
+        s->conf.on_commit(s->conf.ctx, batch);
+    }
+
+    commit = (ron_msg_commit_t) { s->seq, batch->count, s->time_ms, s->root };
+    ron_buf_reset(&s->scratch);
+    ron_msg_commit_put(&s->scratch, &commit);
+    ron_service_push(s, RON_FRAME_COMMIT, ron_buf_str(&s->scratch));
+}
+
+
+/* ---- balances and look-ups ---------------------------------------------- */
+
+ron_status_t
+ron_service_got_balance(ron_service_t *s, const ron_reply_t *reply,
+    ron_str_t payload)
+{
+    ron_str_t      account, asset;
+    ron_wait_t     wait;
+    ron_status_t   status;
+    ron_balance_t  balance;
+
+    if (ron_msg_two_get(payload, &account, &asset) != RON_OK) {
+        return RON_EINVAL;
+    }
+
+    memset(&wait, 0, sizeof(wait));
+    memset(&balance, 0, sizeof(balance));
+    wait.reply = *reply;
+    wait.ticket = s->decided;
+
+    status = RON_EIO;
+
+    if (s->engine != NULL
+        && (s->state == RON_STATE_RUNNING || s->state == RON_STATE_DRAINING
+            || s->level))
+    {
+        status = ron_engine_balance(s->engine, account, asset, &balance);
+    }
+
+    if (status == RON_OK) {
+        wait.balance.found = true;
+        wait.balance.available = balance.available;
+        wait.balance.held = balance.held;
+        wait.balance.nonce = balance.nonce;
+        wait.balance.version = balance.version;
+
+    } else if (status != RON_ENOTFOUND) {
+        wait.balance.unavailable = true;
+    }
+
+    if (wait.balance.unavailable || s->reaped == s->decided) {
+        ron_service_wait_answer(s, &wait);
+        return RON_OK;
+    }
+
+    if (s->wait_n == RON_SERVICE_WAITS) {
+        memset(&wait.balance, 0, sizeof(wait.balance));
+        wait.balance.unavailable = true;
+        ron_service_wait_answer(s, &wait);
+        return RON_OK;
+    }
+
+    s->waits[(s->wait_at + s->wait_n) % RON_SERVICE_WAITS] = wait;
+    s->wait_n++;
+
+    return RON_OK;
+}
+
+
+static void
+ron_service_wait_answer(ron_service_t *s, const ron_wait_t *wait)
+{
+    ron_msg_balance_t  balance;
+
+    balance = wait->balance;
+    balance.seq = s->seq;
+    balance.time_ms = s->time_ms;
+
+    ron_buf_reset(&s->scratch);
+    ron_msg_balance_put(&s->scratch, &balance);
+    ron_service_answer(s, &wait->reply, RON_FRAME_BALANCE_IS,
+                       ron_buf_str(&s->scratch));
+}
+
+
+static void
+ron_service_waits_flush(ron_service_t *s)
+{
+    while (s->wait_n > 0 && s->waits[s->wait_at].ticket <= s->reaped) {
+        ron_service_wait_answer(s, &s->waits[s->wait_at]);
+        s->wait_at = (s->wait_at + 1) % RON_SERVICE_WAITS;
+        s->wait_n--;
+    }
+}
+
+
+/* What they were read from did not become true. */
+
+void
+ron_service_waits_fail(ron_service_t *s)
+{
+    ron_wait_t  *wait;
+
+    while (s->wait_n > 0) {
+        wait = &s->waits[s->wait_at];
+        memset(&wait->balance, 0, sizeof(wait->balance));
+        wait->balance.unavailable = true;
+        ron_service_wait_answer(s, wait);
+        s->wait_at = (s->wait_at + 1) % RON_SERVICE_WAITS;
+        s->wait_n--;
+    }
+}
+
+
+static bool
+ron_preval_has(ron_service_t *s, ron_str_t scope, ron_str_t key)
+{
+    uint32_t           i;
+    const ron_unit_t  *unit;
+
+    for (i = 0; i < s->preval_n; i++) {
+        unit = &s->preval[(s->preval_at + i) % s->conf.queue_preval]->unit;
+
+        if (unit->type == RON_UNIT_INGEST || !ron_str_eq(unit->key, key)) {
+            continue;
+        }
+
+        /* The account of a Capture is not known before it is decided. */
+
+        if (unit->type == RON_UNIT_BATCH || unit->op_n == 0
+            || !(unit->ops[0].fields & RON_F_ACCOUNT)
+            || ron_str_eq(unit->ops[0].account, scope))
+        {
+            return true;
+        }
+    }
+
+    return false;
+}
+
+
+ron_status_t
+ron_service_got_lookup(ron_service_t *s, const ron_reply_t *reply,
+    ron_str_t payload)
+{
+    bool              durable;
+    ron_str_t         scope, key, bytes;
+    ron_status_t      status;
+    ron_msg_lookup_t  lookup;
+
+    if (ron_msg_two_get(payload, &scope, &key) != RON_OK) {
+        return RON_EINVAL;
+    }
+
+    memset(&lookup, 0, sizeof(lookup));
+    lookup.what = RON_LOOKUP_UNAVAILABLE;
+
+    if (s->engine != NULL
+        && (s->state == RON_STATE_RUNNING || s->state == RON_STATE_DRAINING
+            || s->level))
+    {
+        status = ron_engine_lookup_key(s->engine, scope, key, &bytes,
+                                       &durable);
+
+        /* What a follower has read, it has read from the disk. */
+
+        if (status == RON_OK && (durable || !s->writer)) {
+            lookup.what = RON_LOOKUP_COMMITTED;
+            lookup.entry = bytes;
+
+        } else if (status == RON_OK) {
+            lookup.what = RON_LOOKUP_PENDING;
+
+        } else if (status == RON_ENOTFOUND) {
+            lookup.what = ron_preval_has(s, scope, key) ? RON_LOOKUP_PENDING
+                                                        : RON_LOOKUP_UNKNOWN;
+        }
+    }
+
+    ron_buf_reset(&s->scratch);
+    ron_msg_lookup_put(&s->scratch, &lookup);
+    ron_service_answer(s, reply, RON_FRAME_LOOKUP_IS,
+                       ron_buf_str(&s->scratch));
+    return RON_OK;
+}

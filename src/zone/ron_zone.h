@@ -1,0 +1,330 @@
+
+/*
+ * The zone: caches and counters in memory that all processes share.
+ *
+ * Plain C over a region that the embedder gives (NGINX: one slab allocation).
+ * The journal is the truth; the zone may be thrown away at any time, and
+ * nothing that is read here decides about money.
+ *
+ *     header     magic, version, sizes and offsets of the areas
+ *     beat       state, head and time of the ledger, written by the helper
+ *     slots      one a process: who owns it, what it has admitted
+ *     metrics    one block of cells a slot
+ *     breakers   a small table
+ *     ring       the last 1 024 ledger events
+ *     balances   \
+ *     idem        > caches: buckets of 8 entries, share of what is left
+ *     tokens     /
+ *     nonces     64 shards
+ *     rates      token buckets
+ *
+ * No locks.  A process may be killed between any two instructions, and
+ * nobody unlocks for it, so there is nothing to unlock: counters are single
+ * atomic words, everything longer is behind a sequence word (odd: being
+ * written) and a checksum.  A reader that finds an odd sequence, a sequence
+ * that moved or a wrong sum has found nothing, and asks the ledger.  The next
+ * writer of that place heals it.
+ *
+ * No pointers.  The region is mapped at different addresses; everything in it
+ * is an offset or a number.
+ *
+ * Adopting.  ron_zone_adopt() runs for a configuration that may never come to
+ * life, and under a test of a configuration: it validates and writes nothing.
+ */
+
+#ifndef RON_ZONE_H
+#define RON_ZONE_H
+
+
+#include <stdatomic.h>
+
+#include "ron.h"
+#include "ron_buf.h"
+#include "ron_frame.h"
+#include "ron_registry.h"
+
+
+#define RON_ZONE_VERSION      1
+#define RON_ZONE_SLOTS        128
+#define RON_ZONE_SLOT_NONE    UINT32_MAX
+#define RON_ZONE_MIN          (8 * 1024 * 1024)
+#define RON_ZONE_EVENTS       1024
+#define RON_ZONE_EVENT_MAX    192
+#define RON_ZONE_TOKEN_MAX    448
+#define RON_ZONE_IDEM_MAX     704
+#define RON_ZONE_SHARDS       64
+#define RON_ZONE_BREAKERS     32
+#define RON_ZONE_NAME_MAX     32
+
+
+typedef _Atomic uint64_t  ron_word_t;
+
+/* Process-local: where things are.  Copy it freely. */
+typedef struct {
+    uint8_t  *base;
+    size_t    len;
+    size_t    beat;
+    size_t    slots;
+    size_t    metrics;
+    size_t    breakers;
+    size_t    ring;
+    size_t    balances;
+    size_t    idem;
+    size_t    tokens;
+    size_t    nonces;
+    size_t    rates;
+    uint64_t  balance_buckets;
+    uint64_t  idem_buckets;
+    uint64_t  token_buckets;
+    uint64_t  nonce_buckets;            /* a shard's */
+    uint64_t  rate_buckets;
+} ron_zone_t;
+
+
+/*
+ * Lays out a fresh region, which must be 64-byte aligned.  RON_EFULL: shorter
+ * than RON_ZONE_MIN.  The magic is written last, so a region whose
+ * initialisation was cut off is refused by adopt.
+ */
+ron_status_t ron_zone_init(void *region, size_t len, ron_zone_t *zone);
+
+/*
+ * Attaches to a region that another process laid out, without writing.
+ * RON_EINVAL: not a zone, or not of this length.  RON_EVERSION: of a build
+ * whose layout differs; use a fresh region.
+ */
+ron_status_t ron_zone_adopt(void *region, size_t len, ron_zone_t *zone);
+
+
+/* ---- heartbeat: one writer, the process that holds the ledger ----------- */
+
+typedef struct {
+    ron_life_t  state;
+    uint64_t     generation;        /* of the writer; 0: never was one */
+    uint64_t     pid;
+    uint64_t     beat_us;           /* monotonic, of the newest publication */
+    uint64_t     sync_since_us;     /* monotonic; 0: not in an append */
+    uint64_t     seq;               /* durable */
+    uint64_t     time_ms;           /* ledger time of it */
+    uint64_t     committed_ms;      /* wall, of the newest durable batch */
+    uint64_t     preval_depth;
+    uint64_t     commit_depth;
+    ron_hash_t   root;
+} ron_beat_t;
+
+void ron_zone_beat_write(const ron_zone_t *zone, const ron_beat_t *beat);
+
+/* Only what changes while an append runs; cheap. */
+void ron_zone_beat_sync(const ron_zone_t *zone, uint64_t sync_since_us);
+
+/* RON_AGAIN: it was being written all the time (or its writer died). */
+ron_status_t ron_zone_beat_read(const ron_zone_t *zone, ron_beat_t *beat);
+
+
+/* ---- slots: one a process ----------------------------------------------- */
+
+/* RON_EFULL when every slot has an owner. */
+ron_status_t ron_zone_slot_claim(const ron_zone_t *zone, uint32_t pid,
+    uint32_t *slot);
+void ron_zone_slot_leave(const ron_zone_t *zone, uint32_t slot);
+uint32_t ron_zone_slot_pid(const ron_zone_t *zone, uint32_t slot);
+
+/*
+ * Gives back what owners took that are dead: the slot, what it had admitted,
+ * its gauges.  Its counters stay: a counter never goes down.  Returns how
+ * many slots were reclaimed.
+ */
+uint32_t ron_zone_slots_sweep(const ron_zone_t *zone,
+    bool (*alive)(void *ctx, uint32_t pid), void *ctx);
+
+
+/* ---- admission: ingress and work, counted over all processes ------------ */
+
+typedef enum {
+    RON_ADMIT_INGRESS = 0,
+    RON_ADMIT_WORK,
+    RON_ADMIT_N
+} ron_admit_t;
+
+/*
+ * One more request.  RON_EFULL when `capacity` are in: never more, however
+ * many processes ask at once.  Each RON_OK needs one ron_zone_admit_done().
+ */
+ron_status_t ron_zone_admit(const ron_zone_t *zone, uint32_t slot,
+    ron_admit_t queue, uint64_t capacity);
+void ron_zone_admit_done(const ron_zone_t *zone, uint32_t slot,
+    ron_admit_t queue);
+uint64_t ron_zone_admitted(const ron_zone_t *zone, ron_admit_t queue);
+
+
+/* ---- caches ------------------------------------------------------------- */
+
+/*
+ * Entries are found by 128 bits of BLAKE3 over all parts of the key, so two
+ * keys are the same to a cache with probability 2^-128, and account names and
+ * tokens are not in the zone at all.
+ */
+typedef struct {
+    uint64_t  w[2];
+} ron_zone_key_t;
+
+void ron_zone_key(ron_str_t a, ron_str_t b, ron_zone_key_t *key);
+
+typedef struct {
+    ron_u128_t  available;
+    ron_u128_t  held;
+    uint64_t    nonce;
+    uint64_t    version;
+    uint64_t    seq;                /* right as of this entry, */
+    uint64_t    as_of_ms;           /* and of this wall time */
+} ron_zone_balance_t;
+
+/*
+ * Balances: written by the helper after each durable batch.  An older seq
+ * never replaces a newer one.  RON_ENOTFOUND: ask the ledger.
+ */
+void ron_zone_balance_put(const ron_zone_t *zone, ron_str_t account,
+    ron_str_t asset, const ron_zone_balance_t *balance, uint64_t now_ms);
+ron_status_t ron_zone_balance_get(const ron_zone_t *zone, ron_str_t account,
+    ron_str_t asset, ron_zone_balance_t *balance, uint64_t now_ms);
+
+/* A new writer: what an earlier one left must not be believed. */
+void ron_zone_balances_wipe(const ron_zone_t *zone);
+
+/*
+ * Opaque values with a time to live, written by any process: verified tokens
+ * (60 s at most), receipts by idempotency key.  RON_ERANGE: longer than the
+ * area's *_MAX.  get copies into `buf`.
+ */
+typedef enum {
+    RON_CACHE_TOKEN = 0,
+    RON_CACHE_IDEM
+} ron_cache_t;
+
+ron_status_t ron_zone_cache_put(const ron_zone_t *zone, ron_cache_t cache,
+    const ron_zone_key_t *key, ron_str_t value, uint64_t expires_ms,
+    uint64_t now_ms);
+ron_status_t ron_zone_cache_get(const ron_zone_t *zone, ron_cache_t cache,
+    const ron_zone_key_t *key, uint8_t *buf, size_t buf_len, size_t *len,
+    uint64_t now_ms);
+void ron_zone_cache_drop(const ron_zone_t *zone, ron_cache_t cache,
+    const ron_zone_key_t *key);
+void ron_zone_cache_wipe(const ron_zone_t *zone, ron_cache_t cache);
+
+
+/* ---- nonces: an early hint, never an authority -------------------------- */
+
+/*
+ * Moves the account's counter from below `nonce` to `nonce` by compare-and-
+ * swap.  RON_EEXIST: it is there already, or further (*last).  That is a
+ * hint: a replay has an old nonce too, so a request that may be a replay goes
+ * to the sequencer all the same.
+ */
+ron_status_t ron_zone_nonce_reserve(const ron_zone_t *zone,
+    ron_str_t account, uint64_t nonce, uint64_t *last);
+
+/* A reservation that was refused: back, unless somebody went further. */
+void ron_zone_nonce_release(const ron_zone_t *zone, ron_str_t account,
+    uint64_t nonce, uint64_t last);
+
+/* What a commit says: at least this. */
+void ron_zone_nonce_commit(const ron_zone_t *zone, ron_str_t account,
+    uint64_t nonce);
+
+
+/* ---- rate limits -------------------------------------------------------- */
+
+/*
+ * A token bucket of `burst` tokens filled at `rate` a second (rate 0: no
+ * limit), as one word: the time at which it will be full again.  RON_EFULL:
+ * empty, and *retry_us says for how long.  When the table is full the bucket
+ * that has been full for longest makes room.
+ */
+ron_status_t ron_zone_rate_take(const ron_zone_t *zone,
+    const ron_zone_key_t *key, uint64_t rate, uint64_t burst,
+    uint64_t now_us, uint64_t *retry_us);
+
+
+/* ---- breakers ----------------------------------------------------------- */
+
+typedef struct {
+    uint32_t  errors;               /* in the window; 20 */
+    uint32_t  window_ms;            /* 10 000 */
+    uint32_t  open_ms;              /* 5 000 */
+    uint32_t  probes;               /* 10, at most 63 */
+} ron_breaker_conf_t;
+
+typedef enum {
+    RON_BREAKER_CLOSED = 0,
+    RON_BREAKER_OPEN,
+    RON_BREAKER_HALF_OPEN
+} ron_breaker_state_t;
+
+void ron_breaker_conf_init(ron_breaker_conf_t *conf);
+
+/* By name, shared by all processes; RON_EFULL when the table is. */
+ron_status_t ron_zone_breaker(const ron_zone_t *zone, ron_str_t name,
+    uint32_t *breaker);
+
+/*
+ * May a call be made?  RON_ECANCELED: no, for *retry_ms.  *probe: this call
+ * is one of the few that decide whether to close; its result must be told.
+ */
+ron_status_t ron_zone_breaker_ask(const ron_zone_t *zone, uint32_t breaker,
+    const ron_breaker_conf_t *conf, uint64_t now_ms, bool *probe,
+    uint64_t *retry_ms);
+
+/* What became of it; true when this result opened the breaker. */
+bool ron_zone_breaker_tell(const ron_zone_t *zone, uint32_t breaker,
+    const ron_breaker_conf_t *conf, uint64_t now_ms, bool success);
+
+/* Closes it at once: a hello from a new helper. */
+void ron_zone_breaker_close(const ron_zone_t *zone, uint32_t breaker);
+ron_breaker_state_t ron_zone_breaker_state(const ron_zone_t *zone,
+    uint32_t breaker);
+
+
+/* ---- the ring of ledger events: one writer, any number of readers ------- */
+
+typedef enum {
+    RON_EVENT_COMMIT = 1,           /* a batch is durable: seq, count, root */
+    RON_EVENT_STATE,                /* seq: the state */
+    RON_EVENT_WALLET                /* data: JSON of an accepted operation */
+} ron_event_type_t;
+
+typedef struct {
+    uint64_t  index;                /* 0, 1, 2 ... since the zone began */
+    uint64_t  type;
+    uint64_t  seq;
+    uint64_t  count;
+    uint64_t  time_ms;
+    uint64_t  data_len;
+    uint8_t   data[RON_ZONE_EVENT_MAX];
+} ron_event_t;
+
+/* index is given here.  RON_ERANGE: data too long. */
+ron_status_t ron_zone_event_put(const ron_zone_t *zone,
+    const ron_event_t *event);
+
+/* Where a new subscriber begins: behind the newest event. */
+uint64_t ron_zone_event_cursor(const ron_zone_t *zone);
+
+/*
+ * The event at *cursor, which moves on.  RON_AGAIN: nothing newer.  *lost:
+ * so many were overwritten before they were read; the cursor is then at the
+ * oldest that is left.
+ */
+ron_status_t ron_zone_event_get(const ron_zone_t *zone, uint64_t *cursor,
+    ron_event_t *event, uint64_t *lost);
+
+
+/* ---- inside ------------------------------------------------------------- */
+
+static inline ron_word_t *
+ron_zone_words(const ron_zone_t *zone, size_t offset)
+{
+    return (ron_word_t *) (void *) (zone->base + offset);
+}
+
+
+#endif /* RON_ZONE_H */

@@ -1,0 +1,102 @@
+
+/*
+ * Inside the zone: sizes of its parts, and sequence words.
+ *
+ * A sequenced record is
+ *
+ *     word 0    sequence: even and not 0, readable; odd, being written
+ *     word 1    checksum over the sequence and the data
+ *     word 2... data
+ *
+ * The writer stores an odd sequence, then the data, each with release order
+ * (so nothing moves before the odd sequence), then the sum, then the even
+ * sequence.  The reader loads them with acquire order and looks at the
+ * sequence again.  A writer that was killed leaves an odd sequence; the next
+ * one goes on from there.  If the first was only slow, both write, the sum
+ * fits neither mixture, and readers find nothing: a miss, never a lie.
+ */
+
+#ifndef RON_ZONE_LAYOUT_H
+#define RON_ZONE_LAYOUT_H
+
+
+#include "ron_metrics.h"
+
+
+#define RON_ZONE_LINE        8                      /* words */
+#define RON_ZONE_BLOCK       ((RON_METRIC_CELLS + 7) / 8 * 8)
+#define RON_ZONE_WAYS        8
+#define RON_ZONE_REC_DATA    2
+
+/* A cache entry: sequence, sum, last use, and then the sequenced data. */
+#define RON_ENTRY_SEQ        0
+#define RON_ENTRY_SUM        1
+#define RON_ENTRY_USED       2
+#define RON_ENTRY_KEY        3
+#define RON_ENTRY_EXPIRES    5
+#define RON_ENTRY_LEN        6
+#define RON_ENTRY_VALUE      7
+
+#define RON_ENTRY_WORDS(value_len)                                            \
+    ((RON_ENTRY_VALUE + ((value_len) + 7) / 8 + 7) / 8 * 8)
+
+#define RON_BALANCE_LEN      64
+#define RON_BALANCE_WORDS    RON_ENTRY_WORDS(RON_BALANCE_LEN)
+#define RON_TOKEN_WORDS      RON_ENTRY_WORDS(RON_ZONE_TOKEN_MAX)
+#define RON_IDEM_WORDS       RON_ENTRY_WORDS(RON_ZONE_IDEM_MAX)
+
+#define RON_BEAT_WORDS       13
+#define RON_BEAT_SYNC        16                     /* a word of its own */
+#define RON_EVENT_DATA       (6 + RON_ZONE_EVENT_MAX / 8)
+#define RON_EVENT_WORDS      ((RON_ZONE_REC_DATA + RON_EVENT_DATA + 7) / 8 * 8)
+#define RON_PAIR_WORDS       (2 * RON_ZONE_WAYS)    /* nonces, rates */
+#define RON_BREAKER_WORDS    32
+#define RON_BREAKER_BUCKETS  10
+
+
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "64-bit atomics must be lock-free");
+_Static_assert(sizeof(ron_word_t) == 8, "an atomic word is 8 bytes");
+
+
+static inline uint64_t
+ron_word_get(ron_word_t *word)
+{
+    return atomic_load_explicit(word, memory_order_acquire);
+}
+
+
+static inline void
+ron_word_set(ron_word_t *word, uint64_t value)
+{
+    atomic_store_explicit(word, value, memory_order_release);
+}
+
+
+static inline bool
+ron_word_cas(ron_word_t *word, uint64_t *expected, uint64_t value)
+{
+    return atomic_compare_exchange_strong_explicit(word, expected, value,
+                                                   memory_order_acq_rel,
+                                                   memory_order_acquire);
+}
+
+
+/* Slots that ever had an owner are below this. */
+uint32_t ron_zone_slots_used(const ron_zone_t *zone);
+
+uint64_t ron_zone_sum(uint64_t seq, const uint64_t *data, size_t n);
+
+/*
+ * Makes a record odd and returns that sequence; end makes it even, unless
+ * somebody else has begun meanwhile.
+ */
+uint64_t ron_zone_rec_begin(ron_word_t *seq);
+void ron_zone_rec_end(ron_word_t *seq, ron_word_t *sum, ron_word_t *to,
+    uint64_t odd, const uint64_t *data, size_t n);
+
+/* RON_AGAIN: being written, or changed meanwhile, or its sum is wrong. */
+ron_status_t ron_zone_rec_read(ron_word_t *seq, ron_word_t *sum,
+    ron_word_t *from, uint64_t *data, size_t n);
+
+
+#endif /* RON_ZONE_LAYOUT_H */

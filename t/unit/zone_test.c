@@ -1,0 +1,1310 @@
+
+/*
+ * The zone: layout, caches, counters, guards, ring, metrics, registry; with
+ * threads that race and processes that are killed in the middle.
+ */
+
+#include "ron_test.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ron_port.h"
+#include "ron_service.h"
+#include "ron_zone_layout.h"
+
+
+#define ZONE_LEN   (48 * 1024 * 1024)
+#define THREADS    4
+
+
+typedef struct {
+    const ron_zone_t  *zone;
+    unsigned           no;
+    uint32_t           slot;
+    uint64_t           wrong;
+    uint64_t           seen;
+    uint64_t           lost;
+    atomic_bool       *stop;
+} racer_t;
+
+
+static uint64_t      test_seed = UINT64_C(0x9e3779b97f4a7c15);
+static atomic_int    test_inside;
+static atomic_int    test_most;
+static atomic_uint   test_owners[20001];
+
+
+static uint64_t
+test_random(void)
+{
+    test_seed ^= test_seed << 13;
+    test_seed ^= test_seed >> 7;
+    test_seed ^= test_seed << 17;
+
+    return test_seed;
+}
+
+
+static void *
+test_map(size_t len)
+{
+    void  *region;
+
+    region = mmap(NULL, len, PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    RON_ASSERT(region != MAP_FAILED);
+
+    return region;
+}
+
+
+static void
+test_zone(ron_zone_t *zone)
+{
+    RON_ASSERT(ron_zone_init(test_map(ZONE_LEN), ZONE_LEN, zone) == RON_OK);
+}
+
+
+static void
+test_unmap(ron_zone_t *zone)
+{
+    munmap(zone->base, zone->len);
+}
+
+
+/* ---- layout ------------------------------------------------------------- */
+
+static void
+test_layout(void)
+{
+    uint8_t      *region;
+    ron_zone_t    zone, other;
+    ron_word_t   *head;
+
+    region = test_map(ZONE_LEN);
+
+    is_status(ron_zone_adopt(region, ZONE_LEN, &zone), RON_EINVAL,
+              "zeros are not a zone");
+    is_status(ron_zone_init(region, RON_ZONE_MIN - 1, &zone), RON_EFULL,
+              "too small");
+    is_status(ron_zone_init(region + 8, ZONE_LEN - 64, &zone), RON_EINVAL,
+              "not aligned");
+    is_status(ron_zone_init(region, ZONE_LEN, &zone), RON_OK, "laid out");
+    ok(zone.rates + zone.rate_buckets * RON_PAIR_WORDS * 8 <= ZONE_LEN,
+       "everything is inside");
+    ok(zone.balance_buckets * RON_ZONE_WAYS > 50000,
+       "%llu balances, %llu receipts, %llu tokens, %u cells a process",
+       (unsigned long long) zone.balance_buckets * RON_ZONE_WAYS,
+       (unsigned long long) zone.idem_buckets * RON_ZONE_WAYS,
+       (unsigned long long) zone.token_buckets * RON_ZONE_WAYS,
+       (unsigned) RON_METRIC_CELLS);
+
+    RON_ASSERT(mprotect(region, ZONE_LEN, PROT_READ) == 0);
+    is_status(ron_zone_adopt(region, ZONE_LEN, &other), RON_OK,
+              "adopting writes nothing");
+    RON_ASSERT(mprotect(region, ZONE_LEN, PROT_READ | PROT_WRITE) == 0);
+    ok(memcmp(&zone, &other, sizeof(zone)) == 0, "and finds the same places");
+
+    is_status(ron_zone_adopt(region, ZONE_LEN - 4096, &other), RON_EINVAL,
+              "another length is refused");
+    ok(other.base == NULL, "and nothing is left to use");
+
+    head = ron_zone_words(&zone, 0);
+    head[1] = 99;
+    is_status(ron_zone_adopt(region, ZONE_LEN, &other), RON_EVERSION,
+              "another version");
+    head[1] = RON_ZONE_VERSION;
+    head[4] ^= 1;
+    is_status(ron_zone_adopt(region, ZONE_LEN, &other), RON_EVERSION,
+              "another layout");
+    head[4] ^= 1;
+    is_status(ron_zone_adopt(region, ZONE_LEN, &other), RON_OK, "adopted");
+    test_unmap(&zone);
+
+    region = test_map(RON_ZONE_MIN);
+    is_status(ron_zone_init(region, RON_ZONE_MIN, &zone), RON_OK,
+              "the smallest works");
+    test_unmap(&zone);
+}
+
+
+static void
+test_beat(void)
+{
+    ron_beat_t   beat, got;
+    ron_zone_t   zone;
+    ron_word_t  *w;
+
+    test_zone(&zone);
+    is_status(ron_zone_beat_read(&zone, &got), RON_OK, "before any beat");
+    ok(got.generation == 0 && got.state == RON_STATE_STARTING, "nothing");
+
+    memset(&beat, 0, sizeof(beat));
+    beat.state = RON_STATE_RUNNING;
+    beat.generation = 3;
+    beat.pid = 4;
+    beat.beat_us = 5;
+    beat.sync_since_us = 6;
+    beat.seq = 7;
+    beat.time_ms = 8;
+    beat.committed_ms = 9;
+    beat.preval_depth = 10;
+    beat.commit_depth = 11;
+    memset(beat.root.b, 'r', RON_HASH_LEN);
+    ron_zone_beat_write(&zone, &beat);
+    is_status(ron_zone_beat_read(&zone, &got), RON_OK, "a beat");
+    ok(memcmp(&beat, &got, sizeof(beat)) == 0, "comes back whole");
+    ron_zone_beat_sync(&zone, 66);
+    (void) ron_zone_beat_read(&zone, &got);
+    is_u64(got.sync_since_us, 66, "in an append since");
+
+    w = ron_zone_words(&zone, zone.beat);
+    w[0] |= 1;
+    is_status(ron_zone_beat_read(&zone, &got), RON_AGAIN,
+              "its writer was killed");
+    ron_zone_beat_write(&zone, &beat);
+    is_status(ron_zone_beat_read(&zone, &got), RON_OK, "the next one heals");
+    w[5] ^= 1;
+    is_status(ron_zone_beat_read(&zone, &got), RON_AGAIN,
+              "a mixture of two is not believed");
+    test_unmap(&zone);
+}
+
+
+/* ---- balances ----------------------------------------------------------- */
+
+static void
+test_balance(ron_zone_balance_t *b, uint64_t n)
+{
+    b->available = ((ron_u128_t) n << 64) + n * 3;
+    b->held = n * 5;
+    b->nonce = n * 7;
+    b->version = n;
+    b->seq = n;
+    b->as_of_ms = n * 11;
+}
+
+
+static bool
+test_balance_whole(const ron_zone_balance_t *b)
+{
+    ron_zone_balance_t  want;
+
+    test_balance(&want, b->version);
+
+    return b->available == want.available && b->held == want.held
+           && b->nonce == want.nonce && b->seq == want.seq
+           && b->as_of_ms == want.as_of_ms;
+}
+
+
+static void
+test_balances(void)
+{
+    char                 name[32];
+    uint64_t             i, found, wrong;
+    ron_str_t            asset = ron_str("ron");
+    ron_zone_t           zone;
+    ron_word_t          *w;
+    ron_zone_balance_t   b, got;
+
+    test_zone(&zone);
+    is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
+              RON_ENOTFOUND, "nothing yet");
+    test_balance(&b, 5);
+    ron_zone_balance_put(&zone, ron_str("a"), asset, &b, 1);
+    is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
+              RON_OK, "found");
+    ok(got.version == 5 && test_balance_whole(&got), "whole");
+    is_status(ron_zone_balance_get(&zone, ron_str("a"), ron_str("roc"), &got,
+                                   1), RON_ENOTFOUND, "another asset");
+    is_status(ron_zone_balance_get(&zone, ron_str("ar"), ron_str("on"), &got,
+                                   1), RON_ENOTFOUND,
+              "account and asset do not run into each other");
+
+    test_balance(&b, 4);
+    ron_zone_balance_put(&zone, ron_str("a"), asset, &b, 1);
+    (void) ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1);
+    is_u64(got.version, 5, "an older one does not replace it");
+    test_balance(&b, 6);
+    ron_zone_balance_put(&zone, ron_str("a"), asset, &b, 1);
+    (void) ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1);
+    is_u64(got.version, 6, "a newer one does");
+
+    w = ron_zone_words(&zone, zone.balances);
+    for (i = 0; w[RON_ENTRY_SEQ] == 0; i++) {
+        w += RON_BALANCE_WORDS;
+    }
+    w[RON_ENTRY_SEQ] |= 1;
+    is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
+              RON_ENOTFOUND, "its writer was killed: missing");
+    ron_zone_balance_put(&zone, ron_str("a"), asset, &b, 1);
+    is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
+              RON_OK, "a new writer heals it");
+    w[RON_ENTRY_VALUE] ^= 1;
+    is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
+              RON_ENOTFOUND, "a wrong bit: missing");
+    ron_zone_balance_put(&zone, ron_str("a"), asset, &b, 1);
+    is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
+              RON_OK, "healed");
+
+    ron_zone_balances_wipe(&zone);
+    is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
+              RON_ENOTFOUND, "wiped");
+
+    /* Four times what fits: all that is found is right. */
+
+    for (i = 0; i < 300000; i++) {
+        (void) snprintf(name, sizeof(name), "acc%llu",
+                        (unsigned long long) i);
+        test_balance(&b, i + 1);
+        ron_zone_balance_put(&zone, ron_cstr(name), asset, &b, i / 100);
+    }
+
+    found = 0;
+    wrong = 0;
+
+    for (i = 0; i < 300000; i++) {
+        (void) snprintf(name, sizeof(name), "acc%llu",
+                        (unsigned long long) i);
+
+        if (ron_zone_balance_get(&zone, ron_cstr(name), asset, &got, 3000)
+            == RON_OK)
+        {
+            found++;
+            wrong += got.version != i + 1 || !test_balance_whole(&got);
+        }
+    }
+
+    is_u64(wrong, 0, "of 300000 accounts none is wrong");
+    ok(found > zone.balance_buckets * RON_ZONE_WAYS * 9 / 10,
+       "%llu of %llu places are in use", (unsigned long long) found,
+       (unsigned long long) zone.balance_buckets * RON_ZONE_WAYS);
+    test_unmap(&zone);
+}
+
+
+static void *
+race_read(void *arg)
+{
+    char                 name[16];
+    unsigned             i;
+    racer_t             *r = arg;
+    ron_zone_balance_t   b;
+
+    for (i = 0; !atomic_load(r->stop); i++) {
+        (void) snprintf(name, sizeof(name), "acc%u", i % 16);
+
+        if (ron_zone_balance_get(r->zone, ron_cstr(name), ron_str("ron"), &b,
+                                 1) == RON_OK)
+        {
+            r->seen++;
+            r->wrong += !test_balance_whole(&b);
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+test_balance_race(void)
+{
+    char                 name[16];
+    racer_t              r[THREADS];
+    uint64_t             i, seen, wrong;
+    pthread_t            tid[THREADS];
+    ron_zone_t           zone;
+    atomic_bool          stop;
+    ron_zone_balance_t   b;
+
+    test_zone(&zone);
+    memset(r, 0, sizeof(r));
+    atomic_init(&stop, false);
+
+    for (i = 0; i < THREADS; i++) {
+        r[i].zone = &zone;
+        r[i].stop = &stop;
+        RON_ASSERT(pthread_create(&tid[i], NULL, race_read, &r[i]) == 0);
+    }
+
+    for (i = 1; i < 200000; i++) {
+        (void) snprintf(name, sizeof(name), "acc%u", (unsigned) (i % 16));
+        test_balance(&b, i);
+        ron_zone_balance_put(&zone, ron_cstr(name), ron_str("ron"), &b, 1);
+    }
+
+    atomic_store(&stop, true);
+    seen = 0;
+    wrong = 0;
+
+    for (i = 0; i < THREADS; i++) {
+        pthread_join(tid[i], NULL);
+        seen += r[i].seen;
+        wrong += r[i].wrong;
+    }
+
+    ok(seen > 1000, "%llu reads while one writes", (unsigned long long) seen);
+    is_u64(wrong, 0, "none is torn");
+    test_unmap(&zone);
+}
+
+
+/* A writer that is killed at any instant, again and again. */
+
+static void
+test_balance_kill(void)
+{
+    char                 name[16];
+    pid_t                pid;
+    unsigned             i, round, missing, wrong, unhealed;
+    ron_zone_t           zone;
+    ron_zone_balance_t   b, got;
+
+    test_zone(&zone);
+    missing = 0;
+    wrong = 0;
+    unhealed = 0;
+
+    for (round = 0; round < 60; round++) {
+        pid = fork();
+        RON_ASSERT(pid != -1);
+
+        if (pid == 0) {
+            for (i = 0; ; i++) {
+                (void) snprintf(name, sizeof(name), "acc%u", i % 8);
+                test_balance(&b, (uint64_t) round * 100000000 + i);
+                ron_zone_balance_put(&zone, ron_cstr(name), ron_str("ron"),
+                                     &b, 1);
+            }
+        }
+
+        ron_sleep_us(500 + test_random() % 3000);
+        RON_ASSERT(kill(pid, SIGKILL) == 0);
+        RON_ASSERT(waitpid(pid, NULL, 0) == pid);
+
+        for (i = 0; i < 8; i++) {
+            (void) snprintf(name, sizeof(name), "acc%u", i);
+
+            if (ron_zone_balance_get(&zone, ron_cstr(name), ron_str("ron"),
+                                     &got, 1) == RON_OK)
+            {
+                wrong += !test_balance_whole(&got);
+
+            } else {
+                missing++;
+            }
+        }
+    }
+
+    for (i = 0; i < 8; i++) {
+        (void) snprintf(name, sizeof(name), "acc%u", i);
+        test_balance(&b, UINT64_C(1) << 60);
+        ron_zone_balance_put(&zone, ron_cstr(name), ron_str("ron"), &b, 1);
+        unhealed += ron_zone_balance_get(&zone, ron_cstr(name),
+                                         ron_str("ron"), &got, 1) != RON_OK;
+    }
+
+    is_u64(wrong, 0, "60 killed writers leave nothing wrong (%u missing)",
+           missing);
+    is_u64(unhealed, 0, "and everything heals");
+    test_unmap(&zone);
+}
+
+
+/* ---- caches ------------------------------------------------------------- */
+
+static void
+test_caches(void)
+{
+    char             name[32];
+    size_t           len;
+    uint8_t          buf[RON_ZONE_IDEM_MAX], big[RON_ZONE_IDEM_MAX + 1];
+    uint64_t         i, n;
+    ron_str_t        v;
+    ron_zone_t       zone;
+    ron_zone_key_t   key, keys[9];
+
+    test_zone(&zone);
+    ron_zone_key(ron_str("scope"), ron_str("key"), &key);
+    v = ron_str("a verified token");
+
+    is_status(ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &key, buf,
+                                 sizeof(buf), &len, 1000), RON_ENOTFOUND,
+              "nothing");
+    is_status(ron_zone_cache_put(&zone, RON_CACHE_TOKEN, &key, v, 61000,
+                                 1000), RON_OK, "put");
+    is_status(ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &key, buf,
+                                 sizeof(buf), &len, 60999), RON_OK, "got");
+    ok(len == v.len && memcmp(buf, v.data, len) == 0, "its bytes");
+    is_status(ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &key, buf, 3, &len,
+                                 60999), RON_ERANGE, "too little room");
+    is_status(ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &key, buf,
+                                 sizeof(buf), &len, 61000), RON_ENOTFOUND,
+              "until it expires");
+    is_status(ron_zone_cache_get(&zone, RON_CACHE_IDEM, &key, buf,
+                                 sizeof(buf), &len, 1000), RON_ENOTFOUND,
+              "caches are apart");
+
+    ron_zone_cache_drop(&zone, RON_CACHE_TOKEN, &key);
+    is_status(ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &key, buf,
+                                 sizeof(buf), &len, 2000), RON_ENOTFOUND,
+              "dropped");
+    (void) ron_zone_cache_put(&zone, RON_CACHE_TOKEN, &key, v, 61000, 1000);
+    ron_zone_cache_wipe(&zone, RON_CACHE_TOKEN);
+    is_status(ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &key, buf,
+                                 sizeof(buf), &len, 2000), RON_ENOTFOUND,
+              "wiped");
+
+    memset(big, 'x', sizeof(big));
+    v = (ron_str_t) { RON_ZONE_IDEM_MAX, big };
+    is_status(ron_zone_cache_put(&zone, RON_CACHE_IDEM, &key, v, 61000, 1000),
+              RON_OK, "the longest");
+    is_status(ron_zone_cache_get(&zone, RON_CACHE_IDEM, &key, buf,
+                                 sizeof(buf), &len, 2000), RON_OK, "is got");
+    ok(len == v.len && memcmp(buf, big, len) == 0, "whole");
+    v.len++;
+    is_status(ron_zone_cache_put(&zone, RON_CACHE_IDEM, &key, v, 61000, 1000),
+              RON_ERANGE, "one byte more is refused");
+
+    /* Nine keys of one bucket: the one not used for longest goes. */
+
+    for (i = 0, n = 0; n < 9; i++) {
+        (void) snprintf(name, sizeof(name), "k%llu", (unsigned long long) i);
+        ron_zone_key(ron_cstr(name), ron_null_str, &keys[n]);
+        n += keys[n].w[0] % zone.token_buckets == 5;
+    }
+
+    for (i = 0; i < 8; i++) {
+        (void) ron_zone_cache_put(&zone, RON_CACHE_TOKEN, &keys[i],
+                                  ron_str("v"), 9000000, 100000 + i * 1000);
+    }
+
+    (void) ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &keys[0], buf,
+                              sizeof(buf), &len, 200000);
+    (void) ron_zone_cache_put(&zone, RON_CACHE_TOKEN, &keys[8], ron_str("v"),
+                              9000000, 201000);
+    n = 0;
+    for (i = 0; i < 9; i++) {
+        n += (ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &keys[i], buf,
+                                 sizeof(buf), &len, 202000) == RON_OK) << i;
+    }
+    is_u64(n, 0x1fd, "the second of nine, since the first was used again");
+    test_unmap(&zone);
+}
+
+
+static void *
+race_cache(void *arg)
+{
+    char            name[16];
+    size_t          len, j;
+    uint8_t         buf[RON_ZONE_TOKEN_MAX], v[RON_ZONE_TOKEN_MAX];
+    unsigned        i, seed;
+    racer_t        *r = arg;
+    ron_zone_key_t  key;
+
+    seed = r->no + 1;
+
+    for (i = 0; i < 40000; i++) {
+        (void) snprintf(name, sizeof(name), "t%d", rand_r(&seed) % 8);
+        ron_zone_key(ron_cstr(name), ron_null_str, &key);
+
+        if (i % 2) {
+            len = 1 + (size_t) rand_r(&seed) % sizeof(v);
+            memset(v, (int) (len & 0xff), len);
+            (void) ron_zone_cache_put(r->zone, RON_CACHE_TOKEN, &key,
+                                      (ron_str_t) { len, v }, 1000, 1);
+            continue;
+        }
+
+        if (ron_zone_cache_get(r->zone, RON_CACHE_TOKEN, &key, buf,
+                               sizeof(buf), &len, 1) == RON_OK)
+        {
+            r->seen++;
+            for (j = 0; j < len; j++) {
+                r->wrong += buf[j] != (len & 0xff);
+            }
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+test_cache_race(void)
+{
+    racer_t     r[THREADS];
+    uint64_t    i, seen, wrong;
+    pthread_t   tid[THREADS];
+    ron_zone_t  zone;
+
+    test_zone(&zone);
+    memset(r, 0, sizeof(r));
+
+    for (i = 0; i < THREADS; i++) {
+        r[i].zone = &zone;
+        r[i].no = (unsigned) i;
+        RON_ASSERT(pthread_create(&tid[i], NULL, race_cache, &r[i]) == 0);
+    }
+
+    seen = 0;
+    wrong = 0;
+
+    for (i = 0; i < THREADS; i++) {
+        pthread_join(tid[i], NULL);
+        seen += r[i].seen;
+        wrong += r[i].wrong;
+    }
+
+    ok(seen > 1000, "%llu reads while four write", (unsigned long long) seen);
+    is_u64(wrong, 0, "none is torn");
+    test_unmap(&zone);
+}
+
+
+/* ---- slots and admission ------------------------------------------------ */
+
+static bool
+test_alive(void *ctx, uint32_t pid)
+{
+    return pid != *(uint32_t *) ctx;
+}
+
+
+static void
+test_slots(void)
+{
+    uint32_t    i, slot, dead, wrong;
+    ron_zone_t  zone;
+
+    test_zone(&zone);
+    wrong = 0;
+
+    for (i = 0; i < RON_ZONE_SLOTS; i++) {
+        wrong += ron_zone_slot_claim(&zone, 100 + i, &slot) != RON_OK
+                 || slot != i;
+    }
+    is_u64(wrong, 0, "every slot can be claimed");
+    is_status(ron_zone_slot_claim(&zone, 999, &slot), RON_EFULL, "no more");
+    is_u64(slot, RON_ZONE_SLOT_NONE, "and none is given");
+    ron_zone_slot_leave(&zone, 7);
+    is_status(ron_zone_slot_claim(&zone, 999, &slot), RON_OK, "one left");
+    is_u64(slot, 7, "the same");
+    is_u64(ron_zone_slot_pid(&zone, 7), 999, "and has an owner");
+
+    for (i = 0; i < 5; i++) {
+        (void) ron_zone_admit(&zone, 7, RON_ADMIT_INGRESS, 10);
+    }
+    (void) ron_zone_admit(&zone, 8, RON_ADMIT_INGRESS, 10);
+    ron_metric_add(&zone, 7, RON_M_LEDGER_COMMITS, 0, 0, 0, 0, 3);
+    ron_metric_add(&zone, 7, RON_M_WORKER_INFLIGHT, 0, 0, 0, 0, 4);
+
+    dead = 999;
+    is_u64(ron_zone_slots_sweep(&zone, test_alive, &dead), 1,
+           "its owner died");
+    is_u64(ron_zone_slot_pid(&zone, 7), 0, "the slot is free");
+    is_u64(ron_zone_admitted(&zone, RON_ADMIT_INGRESS), 1,
+           "what it had admitted is given back");
+    is_u64(ron_metric_read(&zone, RON_M_LEDGER_COMMITS, 0, 0, 0, 0), 3,
+           "its counters stay");
+    is_u64(ron_metric_read(&zone, RON_M_WORKER_INFLIGHT, 0, 0, 0, 0), 0,
+           "its gauges do not");
+    is_u64(ron_zone_slots_sweep(&zone, test_alive, &dead), 0, "once");
+    test_unmap(&zone);
+}
+
+
+static void *
+race_admit(void *arg)
+{
+    int         now, most;
+    unsigned    i;
+    racer_t    *r = arg;
+
+    for (i = 0; i < 50000; i++) {
+        if (ron_zone_admit(r->zone, r->slot, RON_ADMIT_WORK, 2) != RON_OK) {
+            r->lost++;
+            continue;
+        }
+
+        r->seen++;
+        now = atomic_fetch_add(&test_inside, 1) + 1;
+        most = atomic_load(&test_most);
+        while (now > most
+               && !atomic_compare_exchange_weak(&test_most, &most, now))
+        { /* void */ }
+        (void) sched_yield();
+        atomic_fetch_sub(&test_inside, 1);
+        ron_zone_admit_done(r->zone, r->slot, RON_ADMIT_WORK);
+    }
+
+    return NULL;
+}
+
+
+static void
+test_admission(void)
+{
+    pid_t       pid;
+    racer_t     r[THREADS];
+    uint32_t    slot, mine, dead;
+    uint64_t    i, in, out;
+    pthread_t   tid[THREADS];
+    ron_zone_t  zone;
+
+    test_zone(&zone);
+    RON_ASSERT(ron_zone_slot_claim(&zone, 1, &mine) == RON_OK);
+    in = 0;
+    out = 0;
+
+    for (i = 0; i < 2500; i++) {
+        if (ron_zone_admit(&zone, mine, RON_ADMIT_INGRESS,
+                           ron_queue_info(RON_QUEUE_INGRESS)->capacity)
+            == RON_OK)
+        {
+            in++;
+        } else {
+            out++;
+        }
+    }
+    is_u64(in, 2000, "ingress takes exactly 2000");
+    is_u64(out, 500, "and refuses the rest");
+    is_u64(ron_zone_admitted(&zone, RON_ADMIT_INGRESS), 2000, "its depth");
+    ron_zone_admit_done(&zone, mine, RON_ADMIT_INGRESS);
+    is_status(ron_zone_admit(&zone, mine, RON_ADMIT_INGRESS, 2000), RON_OK,
+              "one goes, one comes");
+    is_status(ron_zone_admit(&zone, mine, RON_ADMIT_INGRESS, 2000), RON_EFULL,
+              "not two");
+    is_u64(ron_zone_admitted(&zone, RON_ADMIT_WORK), 0, "work is apart");
+
+    memset(r, 0, sizeof(r));
+    for (i = 0; i < THREADS; i++) {
+        r[i].zone = &zone;
+        RON_ASSERT(ron_zone_slot_claim(&zone, 10 + (uint32_t) i, &r[i].slot)
+                   == RON_OK);
+        RON_ASSERT(pthread_create(&tid[i], NULL, race_admit, &r[i]) == 0);
+    }
+    in = 0;
+    out = 0;
+    for (i = 0; i < THREADS; i++) {
+        pthread_join(tid[i], NULL);
+        in += r[i].seen;
+        out += r[i].lost;
+    }
+    ok(atomic_load(&test_most) == 2 && in > 0 && out > 0,
+       "never more than 2 inside (%d), %llu in, %llu refused",
+       atomic_load(&test_most), (unsigned long long) in,
+       (unsigned long long) out);
+    is_u64(ron_zone_admitted(&zone, RON_ADMIT_WORK), 0, "all are out again");
+
+    /* Processes killed while they admit: nothing is lost for good. */
+
+    for (i = 0; i < 40; i++) {
+        pid = fork();
+        RON_ASSERT(pid != -1);
+
+        if (pid == 0) {
+            RON_ASSERT(ron_zone_slot_claim(&zone, 5555, &slot) == RON_OK);
+            for ( ;; ) {
+                (void) ron_zone_admit(&zone, slot, RON_ADMIT_WORK, 512);
+                (void) ron_zone_admit(&zone, slot, RON_ADMIT_WORK, 512);
+                ron_zone_admit_done(&zone, slot, RON_ADMIT_WORK);
+            }
+        }
+
+        ron_sleep_us(200 + test_random() % 1000);
+        RON_ASSERT(kill(pid, SIGKILL) == 0);
+        RON_ASSERT(waitpid(pid, NULL, 0) == pid);
+        dead = 5555;
+        (void) ron_zone_slots_sweep(&zone, test_alive, &dead);
+    }
+    is_u64(ron_zone_admitted(&zone, RON_ADMIT_WORK), 0,
+           "40 processes killed while admitting leave nothing behind");
+    in = 0;
+    while (ron_zone_admit(&zone, mine, RON_ADMIT_WORK, 512) == RON_OK) {
+        in++;
+    }
+    is_u64(in, 512, "and the capacity is what it was");
+    test_unmap(&zone);
+}
+
+
+/* ---- guards ------------------------------------------------------------- */
+
+static void *
+race_nonce(void *arg)
+{
+    uint64_t   n, last;
+    racer_t   *r = arg;
+
+    for (n = 1; n <= 20000; n++) {
+        if (ron_zone_nonce_reserve(r->zone, ron_str("racer"), n, &last)
+            == RON_OK)
+        {
+            r->seen++;
+            atomic_fetch_add(&test_owners[n], 1);
+        }
+    }
+
+    return NULL;
+}
+
+
+static void
+test_nonces(void)
+{
+    racer_t     r[THREADS];
+    uint64_t    i, last, twice;
+    pthread_t   tid[THREADS];
+    ron_zone_t  zone;
+
+    test_zone(&zone);
+    is_status(ron_zone_nonce_reserve(&zone, ron_str("a"), 5, &last), RON_OK,
+              "reserved");
+    is_u64(last, 0, "the first");
+    is_status(ron_zone_nonce_reserve(&zone, ron_str("a"), 5, &last),
+              RON_EEXIST, "not twice");
+    is_u64(last, 5, "since it is there");
+    is_status(ron_zone_nonce_reserve(&zone, ron_str("a"), 4, &last),
+              RON_EEXIST, "nor lower");
+    is_status(ron_zone_nonce_reserve(&zone, ron_str("b"), 4, &last), RON_OK,
+              "accounts are apart");
+    is_status(ron_zone_nonce_reserve(&zone, ron_str("a"), 6, &last), RON_OK,
+              "higher");
+    ron_zone_nonce_release(&zone, ron_str("a"), 6, last);
+    is_status(ron_zone_nonce_reserve(&zone, ron_str("a"), 6, &last), RON_OK,
+              "a refused request gives it back");
+    ron_zone_nonce_commit(&zone, ron_str("a"), 9);
+    ron_zone_nonce_release(&zone, ron_str("a"), 6, 5);
+    is_status(ron_zone_nonce_reserve(&zone, ron_str("a"), 9, &last),
+              RON_EEXIST, "but not below what was committed");
+    ron_zone_nonce_commit(&zone, ron_str("a"), 3);
+    (void) ron_zone_nonce_reserve(&zone, ron_str("a"), 1, &last);
+    is_u64(last, 9, "a commit never lowers it");
+
+    memset(r, 0, sizeof(r));
+    for (i = 0; i < THREADS; i++) {
+        r[i].zone = &zone;
+        RON_ASSERT(pthread_create(&tid[i], NULL, race_nonce, &r[i]) == 0);
+    }
+    for (i = 0; i < THREADS; i++) {
+        pthread_join(tid[i], NULL);
+    }
+    twice = 0;
+    for (i = 1; i <= 20000; i++) {
+        twice += atomic_load(&test_owners[i]) > 1;
+    }
+    is_u64(twice, 0, "at most one of four threads gets a nonce");
+    test_unmap(&zone);
+}
+
+
+static void
+test_rates(void)
+{
+    unsigned         i, n;
+    uint64_t         retry, now;
+    ron_zone_t       zone;
+    ron_zone_key_t   key, other;
+
+    test_zone(&zone);
+    ron_zone_key(ron_str("tenant"), ron_null_str, &key);
+    ron_zone_key(ron_str("another"), ron_null_str, &other);
+    now = 1000000000;
+
+    for (i = 0, n = 0; i < 10; i++) {
+        n += ron_zone_rate_take(&zone, &key, 10, 5, now, &retry) == RON_OK;
+    }
+    is_u64(n, 5, "a burst of 5");
+    is_u64(retry, 100000, "the next in 100 ms");
+    is_status(ron_zone_rate_take(&zone, &other, 10, 5, now, &retry), RON_OK,
+              "buckets are apart");
+    is_status(ron_zone_rate_take(&zone, &key, 10, 5, now + 99999, &retry),
+              RON_EFULL, "not before");
+    is_status(ron_zone_rate_take(&zone, &key, 10, 5, now + 100000, &retry),
+              RON_OK, "then");
+
+    for (i = 0, n = 0; i < 100000; i++) {
+        now += 1000;
+        n += ron_zone_rate_take(&zone, &other, 10, 5, now, &retry) == RON_OK;
+    }
+    ok(n >= 1000 && n <= 1006, "over 100 s of 1000 a second %u pass", n);
+    is_status(ron_zone_rate_take(&zone, &key, 0, 5, now, &retry), RON_OK,
+              "rate 0 is no limit");
+    test_unmap(&zone);
+}
+
+
+static void
+test_breakers(void)
+{
+    bool                 probe, opened;
+    uint32_t             b, c, i, n;
+    uint64_t             retry, now;
+    ron_zone_t           zone;
+    ron_breaker_conf_t   conf;
+
+    test_zone(&zone);
+    ron_breaker_conf_init(&conf);
+    is_status(ron_zone_breaker(&zone, ron_str("ledger"), &b), RON_OK, "one");
+    is_status(ron_zone_breaker(&zone, ron_str("kms"), &c), RON_OK, "two");
+    ok(b != c, "by name");
+    is_status(ron_zone_breaker(&zone, ron_str("ledger"), &c), RON_OK, "again");
+    is_u64(c, b, "the same");
+
+    now = 1000000;
+    opened = false;
+    for (i = 0; i < 19; i++) {
+        opened |= ron_zone_breaker_tell(&zone, b, &conf, now + i, false);
+    }
+    ok(!opened, "19 errors");
+    is_status(ron_zone_breaker_ask(&zone, b, &conf, now, &probe, &retry),
+              RON_OK, "closed");
+    ok(!probe, "and no probe");
+    ok(ron_zone_breaker_tell(&zone, b, &conf, now + 20, false),
+       "the 20th opens it");
+    is_u64(ron_zone_breaker_state(&zone, b), RON_BREAKER_OPEN, "open");
+    is_status(ron_zone_breaker_ask(&zone, b, &conf, now + 5019, &probe,
+                                   &retry), RON_ECANCELED, "for 5 s");
+    is_u64(retry, 1, "and says for how long");
+    (void) ron_zone_breaker_tell(&zone, b, &conf, now + 30, true);
+    is_u64(ron_zone_breaker_state(&zone, b), RON_BREAKER_OPEN,
+           "a late success does not close it");
+
+    now += 5020;
+    for (i = 0, n = 0; i < 20; i++) {
+        n += ron_zone_breaker_ask(&zone, b, &conf, now, &probe, &retry)
+             == RON_OK && probe;
+    }
+    is_u64(n, 10, "then 10 probes");
+    is_u64(ron_zone_breaker_state(&zone, b), RON_BREAKER_HALF_OPEN,
+           "half open");
+    for (i = 0; i < 9; i++) {
+        (void) ron_zone_breaker_tell(&zone, b, &conf, now, true);
+    }
+    is_u64(ron_zone_breaker_state(&zone, b), RON_BREAKER_HALF_OPEN, "9 good");
+    ok(ron_zone_breaker_tell(&zone, b, &conf, now, false),
+       "and one bad open it again");
+
+    now += 5000;
+    for (i = 0; i < 10; i++) {
+        (void) ron_zone_breaker_ask(&zone, b, &conf, now, &probe, &retry);
+    }
+    is_status(ron_zone_breaker_ask(&zone, b, &conf, now + 4999, &probe,
+                                   &retry), RON_ECANCELED,
+              "probes that tell nothing");
+    is_status(ron_zone_breaker_ask(&zone, b, &conf, now + 5000, &probe,
+                                   &retry), RON_OK, "are given out again");
+    for (i = 0, n = 1; i < 20; i++) {
+        n += ron_zone_breaker_ask(&zone, b, &conf, now + 5000, &probe, &retry)
+             == RON_OK;
+    }
+    is_u64(n, 10, "all ten, and no more");
+    for (i = 0; i < 10; i++) {
+        (void) ron_zone_breaker_tell(&zone, b, &conf, now + 5000, true);
+    }
+    is_u64(ron_zone_breaker_state(&zone, b), RON_BREAKER_CLOSED,
+           "10 good close it");
+
+    now += 100000;
+    opened = false;
+    for (i = 0; i < 60; i++) {
+        opened |= ron_zone_breaker_tell(&zone, b, &conf, now, false);
+        now += 1000;
+    }
+    ok(!opened, "an error a second never fills a window of 10 s");
+    now += 100000;
+    for (i = 0; i < 19; i++) {
+        (void) ron_zone_breaker_tell(&zone, b, &conf, now, false);
+    }
+    now += 13000;
+    ok(!ron_zone_breaker_tell(&zone, b, &conf, now, false),
+       "19 errors and a quiet time");
+    is_u64(ron_zone_breaker_state(&zone, b), RON_BREAKER_CLOSED,
+           "are forgotten");
+    now += 100000;
+    for (i = 0; i < 20; i++) {
+        (void) ron_zone_breaker_tell(&zone, b, &conf, now, false);
+    }
+    is_u64(ron_zone_breaker_state(&zone, b), RON_BREAKER_OPEN, "20 at once");
+    ron_zone_breaker_close(&zone, b);
+    is_u64(ron_zone_breaker_state(&zone, b), RON_BREAKER_CLOSED,
+           "closed by hand");
+    for (i = 0; i < 19; i++) {
+        (void) ron_zone_breaker_tell(&zone, b, &conf, now, false);
+    }
+    is_u64(ron_zone_breaker_state(&zone, b), RON_BREAKER_CLOSED,
+           "and its errors are forgotten");
+    test_unmap(&zone);
+}
+
+
+/* ---- the ring ----------------------------------------------------------- */
+
+static void *
+race_ring(void *arg)
+{
+    racer_t      *r = arg;
+    uint64_t      cursor, lost, next;
+    ron_event_t   e;
+
+    cursor = 0;
+    next = 0;
+
+    for ( ;; ) {
+        bool  stop = atomic_load(r->stop);
+
+        if (ron_zone_event_get(r->zone, &cursor, &e, &lost) == RON_OK) {
+            r->seen++;
+            r->lost += lost;
+            r->wrong += e.index < next || e.seq != e.index * 3
+                        || e.data_len != e.index % RON_ZONE_EVENT_MAX;
+            next = e.index + 1;
+            continue;
+        }
+
+        r->lost += lost;
+
+        if (stop) {
+            return NULL;
+        }
+    }
+}
+
+
+static void
+test_ring(void)
+{
+    racer_t       r[THREADS];
+    uint64_t      i, cursor, lost, total, wrong;
+    pthread_t     tid[THREADS];
+    ron_zone_t    zone;
+    atomic_bool   stop;
+    ron_event_t   e, got;
+
+    test_zone(&zone);
+    cursor = ron_zone_event_cursor(&zone);
+    is_status(ron_zone_event_get(&zone, &cursor, &got, &lost), RON_AGAIN,
+              "nothing yet");
+    memset(&e, 0, sizeof(e));
+    e.type = RON_EVENT_COMMIT;
+    e.seq = 12;
+    e.data_len = 4;
+    memcpy(e.data, "root", 4);
+    is_status(ron_zone_event_put(&zone, &e), RON_OK, "put");
+    is_status(ron_zone_event_get(&zone, &cursor, &got, &lost), RON_OK, "got");
+    ok(got.seq == 12 && got.index == 0 && lost == 0
+       && memcmp(got.data, "root", 4) == 0, "it");
+    e.data_len = RON_ZONE_EVENT_MAX + 1;
+    is_status(ron_zone_event_put(&zone, &e), RON_ERANGE, "too long");
+
+    e.data_len = 0;
+    for (i = 0; i < 1024 + 10; i++) {
+        (void) ron_zone_event_put(&zone, &e);
+    }
+    is_status(ron_zone_event_get(&zone, &cursor, &got, &lost), RON_OK,
+              "a slow subscriber");
+    is_u64(lost, 10, "is told that it lost 10");
+    is_u64(got.index, 11, "and goes on with the oldest there is");
+    for (i = 1; ron_zone_event_get(&zone, &cursor, &got, &lost) == RON_OK;
+         i++)
+    { /* void */ }
+    is_u64(i, 1024, "1024 of them");
+    cursor = 999999;
+    is_status(ron_zone_event_get(&zone, &cursor, &got, &lost), RON_AGAIN,
+              "a cursor of another life");
+    is_u64(cursor, ron_zone_event_cursor(&zone), "begins at the end");
+    test_unmap(&zone);
+
+    test_zone(&zone);
+    memset(r, 0, sizeof(r));
+    atomic_init(&stop, false);
+    for (i = 0; i < THREADS; i++) {
+        r[i].zone = &zone;
+        r[i].stop = &stop;
+        RON_ASSERT(pthread_create(&tid[i], NULL, race_ring, &r[i]) == 0);
+    }
+    for (i = 0; i < 100000; i++) {
+        e.seq = i * 3;
+        e.data_len = i % RON_ZONE_EVENT_MAX;
+        (void) ron_zone_event_put(&zone, &e);
+    }
+    atomic_store(&stop, true);
+    total = 0;
+    wrong = 0;
+    for (i = 0; i < THREADS; i++) {
+        pthread_join(tid[i], NULL);
+        total += r[i].seen + r[i].lost;
+        wrong += r[i].wrong;
+    }
+    is_u64(total, 100000 * THREADS, "every event was read or counted as lost");
+    is_u64(wrong, 0, "in order and whole");
+    test_unmap(&zone);
+}
+
+
+/* ---- metrics ------------------------------------------------------------ */
+
+static const char *const  test_names[] = {
+    "tasks_spawned_total", "tasks_aborted_total", "tasks_canceled_total",
+    "io_timeouts_total", "backoff_retries_total", "busy_rejections_total",
+    "http_requests_total", "request_latency_seconds", "inflight_requests",
+    "rejected_total", "service_restarts_total", "queue_depth",
+    "queue_capacity", "drops_total", "roots_published_total",
+    "tasks_leaked_total", "prevalidator_duration_seconds",
+    "sequencer_batch_size", "committer_batch_latency_seconds",
+    "ledger_commits_total", "ledger_commit_latency_seconds",
+    "ledger_roots_published_total", "ledger_seq_gap_detected_total",
+    "seq_gap_detected_total", "ledger_safe_mode",
+    "ledger_safe_mode_transitions_total", "ledger_backlog_gauge",
+    "auth_failures_total", "breaker_open_total", "breaker_open_seconds",
+    "breaker_state", "wal_fsync_fail_total", "uds_denied_total",
+    "tls_handshake_failures_total", "disk_pressure", "queue_dropped_total",
+    "worker_inflight", "bus_lagged_total", "wallet_requests_total",
+    "wallet_rejects_total", "wallet_idem_replays_total", "wallet_inflight",
+    "upstream_calls_total", "upstream_latency_seconds", "upstream_fail_total",
+    "circuit_open_total", "wallet_conservation_checks_total",
+    "wallet_nonce_conflicts_total", "wallet_successes_total",
+    "wallet_idempotency_replays_total", "wallet_ops_total", "wallet_ready",
+    "dropped_results_total", "readyz_degraded", "audit_drop_total",
+    "brownout_active", "edge_rejects_total"
+};
+
+
+static bool
+test_has(const ron_buf_t *text, const char *line)
+{
+    return memmem(text->data, text->len, line, strlen(line)) != NULL;
+}
+
+
+static void
+test_metric_table(void)
+{
+    unsigned                  i, j, apart, other, missing;
+    const ron_metric_info_t  *a, *b;
+
+    apart = 0;
+    other = 0;
+
+    for (i = 0; i < RON_METRIC_N; i++) {
+        a = ron_metric_info(i);
+
+        for (j = i + 1; j < RON_METRIC_N; j++) {
+            b = ron_metric_info(j);
+            if (strcmp(a->name, b->name) != 0) {
+                continue;
+            }
+            apart += strcmp(ron_metric_info(j - 1)->name, a->name) != 0;
+            other += a->type != b->type || strcmp(a->help, b->help) != 0;
+        }
+    }
+
+    is_u64(apart, 0, "families of one name stand together");
+    is_u64(other, 0, "with one type and one help");
+
+    missing = 0;
+    for (i = 0; i < ron_array_n(test_names); i++) {
+        for (j = 0; j < RON_METRIC_N; j++) {
+            if (strcmp(ron_metric_info(j)->name, test_names[i]) == 0) {
+                break;
+            }
+        }
+        if (j == RON_METRIC_N) {
+            diag("missing: %s", test_names[i]);
+            missing++;
+        }
+    }
+    is_u64(missing, 0, "every name that was promised is there");
+}
+
+
+/* Every line is a comment or a series with a service label and a number. */
+
+static unsigned
+test_text_wrong(const ron_buf_t *text)
+{
+    char       *line, *next, *space, *copy, *end;
+    unsigned    wrong;
+
+    copy = malloc(text->len + 1);
+    RON_ASSERT(copy != NULL);
+    memcpy(copy, text->data, text->len);
+    copy[text->len] = '\0';
+    wrong = text->len == 0 || text->data[text->len - 1] != '\n';
+
+    for (line = copy; *line; line = next) {
+        next = strchr(line, '\n');
+        *next++ = '\0';
+
+        if (strncmp(line, "# HELP ", 7) == 0
+            || strncmp(line, "# TYPE ", 7) == 0)
+        {
+            continue;
+        }
+
+        space = strrchr(line, ' ');
+        if (space == NULL || strstr(line, "{service=\"") == NULL
+            || strstr(line, "service=\"\"") != NULL || space[-1] != '}')
+        {
+            diag("wrong: %s", line);
+            wrong++;
+            continue;
+        }
+
+        (void) strtod(space + 1, &end);
+        wrong += *end != '\0' || end == space + 1;
+    }
+
+    free(copy);
+
+    return wrong;
+}
+
+
+static void
+test_metrics(void)
+{
+    uint32_t    a, b;
+    ron_buf_t   text;
+    ron_zone_t  zone;
+
+    test_metric_table();
+    test_zone(&zone);
+    ron_buf_init(&text, 0);
+    RON_ASSERT(ron_zone_slot_claim(&zone, 1, &a) == RON_OK);
+    RON_ASSERT(ron_zone_slot_claim(&zone, 2, &b) == RON_OK);
+
+    ron_metric_add(&zone, a, RON_M_BUSY_L, 0, RON_D_Q_COMMIT, 0, 0, 2);
+    ron_metric_add(&zone, b, RON_M_BUSY_L, 0, RON_D_Q_COMMIT, 0, 0, 3);
+    ron_metric_add(&zone, RON_ZONE_SLOT_NONE, RON_M_BUSY_L, 0,
+                   RON_D_Q_COMMIT, 0, 0, 100);
+    ron_metric_set(&zone, b, RON_M_QUEUE_DEPTH_L, 0, RON_D_Q_PREVAL, 0, 0, 9);
+    ron_metric_add(&zone, a, RON_M_HTTP_REQUESTS, 0,
+                   RON_D_ROUTE_WALLET_TRANSFER, RON_D_METHOD_POST,
+                   RON_D_STATUS_200, 11);
+    ron_metric_add(&zone, a, RON_M_WORKER_INFLIGHT, 0, 0, 0, 0, 5);
+    ron_metric_sub(&zone, a, RON_M_WORKER_INFLIGHT, 0, 0, 0, 0, 2);
+    ron_metric_set(&zone, a, RON_M_COMMITTER_LAG, 0, 0, 0, 0, 1250000);
+    ron_metric_observe(&zone, a, RON_M_COMMITTER_LATENCY, 0, 0, 0, 0, 5000);
+    ron_metric_observe(&zone, b, RON_M_COMMITTER_LATENCY, 0, 0, 0, 0, 5001);
+    ron_metric_observe(&zone, b, RON_M_COMMITTER_LATENCY, 0, 0, 0, 0,
+                       9000000);
+    ron_metric_observe(&zone, b, RON_M_SEQUENCER_BATCH, 0, 0, 0, 0, 100);
+
+    is_u64(ron_metric_read(&zone, RON_M_BUSY_L, 0, RON_D_Q_COMMIT, 0, 0), 5,
+           "the sum over processes");
+    is_u64(ron_metric_read(&zone, RON_M_COMMITTER_LATENCY, 0, 0, 0, 0), 3,
+           "observations");
+
+    is_status(ron_metrics_render(&zone, &text), RON_OK, "rendered");
+    is_u64(test_text_wrong(&text), 0,
+           "every series has a service and a number (%zu bytes)", text.len);
+    ok(test_has(&text, "busy_rejections_total{service=\"ledger\",q=\"commit\"}"
+                " 5\n"), "a counter");
+    ok(test_has(&text, "# TYPE busy_rejections_total counter\n"), "its type");
+    ok(test_has(&text, "queue_depth{service=\"ledger\",q=\"preval\"} 9\n"),
+       "a gauge");
+    ok(test_has(&text, "http_requests_total{service=\"wallet\",route="
+                "\"/v1/transfer\",method=\"POST\",status=\"200\"} 11\n"),
+       "a route knows its service");
+    ok(!test_has(&text, "status=\"207\""), "a big family shows what is not 0");
+    ok(test_has(&text, "worker_inflight{service=\"wallet\"} 3\n"),
+       "up and down");
+    ok(test_has(&text, "committer_lag_seconds{service=\"ledger\"} 1.25\n"),
+       "seconds");
+    ok(test_has(&text, "committer_batch_latency_seconds_bucket{service="
+                "\"ledger\",le=\"0.005\"} 1\n"), "a bucket holds its bound");
+    ok(test_has(&text, "committer_batch_latency_seconds_bucket{service="
+                "\"ledger\",le=\"0.01\"} 2\n"), "buckets add up");
+    ok(test_has(&text, "committer_batch_latency_seconds_bucket{service="
+                "\"ledger\",le=\"0.6\"} 2\n"), "to the last");
+    ok(test_has(&text, "committer_batch_latency_seconds_bucket{service="
+                "\"ledger\",le=\"+Inf\"} 3\n"), "and beyond");
+    ok(test_has(&text, "committer_batch_latency_seconds_sum{service="
+                "\"ledger\"} 9.010001\n"), "the sum");
+    ok(test_has(&text, "committer_batch_latency_seconds_count{service="
+                "\"ledger\"} 3\n"), "the count");
+    ok(test_has(&text, "sequencer_batch_size_bucket{service=\"ledger\","
+                "le=\"64\"} 0\n")
+       && test_has(&text, "sequencer_batch_size_bucket{service=\"ledger\","
+                   "le=\"128\"} 1\n"), "units are not seconds");
+    ron_buf_free(&text);
+    test_unmap(&zone);
+}
+
+
+/* ---- registry ----------------------------------------------------------- */
+
+static void
+test_registry(void)
+{
+    unsigned                 i, j, same, falling;
+    const ron_queue_info_t  *q, *p;
+
+    is_u64(ron_queue_info(RON_QUEUE_INGRESS)->capacity, 2000, "ingress");
+    is_u64(ron_queue_info(RON_QUEUE_PREVAL)->capacity, 2000, "preval");
+    is_str(ron_queue_info(RON_QUEUE_PREVAL)->policy, "drop_oldest", "policy");
+    is_u64(ron_queue_info(RON_QUEUE_COMMIT)->capacity, 1000, "commit");
+    is_str(ron_queue_info(RON_QUEUE_COMMIT)->policy, "reject", "policy");
+    is_u64(ron_queue_info(RON_QUEUE_WALLET_WORK)->capacity, 512, "work");
+    is_u64(ron_queue_info(RON_QUEUE_ROOT_PUB)->capacity, RON_ZONE_EVENTS,
+           "the ring");
+
+    same = 0;
+    for (i = 0; i < RON_QUEUE_N; i++) {
+        for (j = i + 1; j < RON_QUEUE_N; j++) {
+            q = ron_queue_info(i);
+            p = ron_queue_info(j);
+            same += strcmp(q->service, p->service) == 0
+                    && strcmp(q->name, p->name) == 0;
+        }
+    }
+    is_u64(same, 0, "a service has one queue of a name");
+
+    falling = 0;
+    for (i = 1; i < RON_LOCK_N; i++) {
+        falling += ron_lock_info(i)->order <= ron_lock_info(i - 1)->order;
+    }
+    is_u64(falling, 0, "locks are in their order");
+    is_u64(ron_timeout_info(RON_TIMEOUT_DRAIN)->ms, 3000, "drain");
+    is_u64(ron_timeout_info(RON_TIMEOUT_REQUEST)->ms, 5000, "request");
+
+    /* The service's words for safe mode are the metric's label values. */
+
+#define TEST_SAFE(id, name, ack)                                              \
+    is_str(ron_metric_info(RON_M_SAFE_TRANSITIONS)->dim[2]->values            \
+           [RON_D_SAFE_REASON_##id], name, "safe mode: " name);
+    RON_SERVICE_SAFE(TEST_SAFE)
+#undef TEST_SAFE
+}
+
+
+int
+main(void)
+{
+    test_layout();
+    test_beat();
+    test_balances();
+    test_balance_kill();
+    test_admission();
+    test_balance_race();
+    test_caches();
+    test_cache_race();
+    test_slots();
+    test_nonces();
+    test_rates();
+    test_breakers();
+    test_ring();
+    test_metrics();
+    test_registry();
+
+    return done_testing();
+}
