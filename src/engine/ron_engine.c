@@ -206,6 +206,10 @@ ron_engine_acquire(ron_engine_t *en, ron_buf_t *why)
         }
     }
 
+    if (status == RON_OK) {
+        status = ron_signing_open(en, why);
+    }
+
     if (status != RON_OK) {
         ron_store_release(en->store);
         return status;
@@ -648,10 +652,6 @@ ron_engine_publish(ron_engine_t *en, const ron_work_t *w)
     ron_buf_t              note;
     ron_checkpoint_note_t  cp;
 
-    if (en->conf.signer == NULL) {
-        return;
-    }
-
     memset(&cp, 0, sizeof(cp));
     cp.origin = ron_signer_name(en->conf.signer);
     cp.size = w->pub.seq + w->pub.count - 1;
@@ -1003,6 +1003,13 @@ ron_engine_lookup_key(ron_engine_t *en, ron_str_t scope, ron_str_t key,
 }
 
 
+const ron_signer_t *
+ron_engine_signer(const ron_engine_t *en)
+{
+    return en->writer ? en->conf.signer : NULL;
+}
+
+
 ron_store_t *
 ron_engine_store(ron_engine_t *en)
 {
@@ -1068,6 +1075,7 @@ ron_engine_close(ron_engine_t *en)
     ron_tags_close(en->keys);
     ron_reader_close(en->reader);
     ron_store_close(en->store);
+    ron_signer_free(en->own_signer);
     ron_state_free(&en->state);
     ron_buf_free(&en->scratch);
     ron_buf_free(&en->found);

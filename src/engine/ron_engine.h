@@ -34,7 +34,7 @@
 
 typedef struct {
     ron_store_conf_t     store;
-    const ron_signer_t  *signer;            /* NULL: heads are not signed */
+    const ron_signer_t  *signer;            /* NULL: the ledger's own key */
     const char          *origin;            /* NULL: the signer's own name */
     uint64_t             checkpoint_n;      /* entries between; 250 000 */
     size_t               tag_ram;           /* bytes; 64 MiB */
@@ -193,6 +193,10 @@ ron_status_t ron_engine_lookup_key(ron_engine_t *engine, ron_str_t scope,
     ron_str_t key, ron_str_t *bytes, bool *durable);
 
 ron_store_t *ron_engine_store(ron_engine_t *engine);
+
+/* What heads are signed with; NULL before the engine is the writer. */
+const ron_signer_t *ron_engine_signer(const ron_engine_t *engine);
+
 void ron_engine_stat(ron_engine_t *engine, ron_engine_stat_t *stat);
 
 /* Stops the committer (its batch in hand is finished) and gives up the lock. */

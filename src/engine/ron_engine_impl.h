@@ -94,6 +94,7 @@ struct ron_engine_s {
     ron_ledger_meta_t   meta;
     ron_store_t        *store;
     ron_reader_t       *reader;
+    ron_signer_t       *own_signer;     /* NULL: the embedder's is used */
 
     ron_state_t         state;
     ron_tags_t         *tags;           /* tuples, ids, batch ids: for ever */
@@ -192,6 +193,9 @@ ron_status_t ron_commit_work(ron_engine_t *en, ron_work_t *w);
 
 /* After a commit, when its callers have been told. */
 void ron_commit_maintain(ron_engine_t *en, uint64_t keep_gen);
+
+/* ron_signing.c: the writer's key, made if need be. */
+ron_status_t ron_signing_open(ron_engine_t *en, ron_buf_t *why);
 
 /* ron_recover.c */
 ron_status_t ron_recover_open(ron_engine_t *en, ron_buf_t *why);
