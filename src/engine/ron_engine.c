@@ -25,6 +25,8 @@
 
 static ron_status_t ron_engine_open_parts(ron_engine_t *en, ron_buf_t *why);
 static ron_status_t ron_engine_open_tags(ron_engine_t *en);
+static ron_status_t ron_engine_newest_gen(ron_engine_t *en, ron_buf_t *why);
+static ron_status_t ron_engine_promote(ron_engine_t *en, ron_buf_t *why);
 static void ron_engine_thread(void *arg);
 static void ron_engine_run(ron_engine_t *en, ron_work_t *w);
 static bool ron_engine_failed(ron_engine_t *en);
@@ -194,16 +196,11 @@ ron_engine_acquire(ron_engine_t *en, ron_buf_t *why)
     }
 
     if (status == RON_OK) {
-        status = ron_tags_promote(en->tags);
+        status = ron_engine_newest_gen(en, why);
+    }
 
-        if (status == RON_OK) {
-            status = ron_tags_promote(en->keys);
-        }
-
-        if (status != RON_OK) {
-            ron_buf_printf(why, "the tags cannot be opened: %s",
-                           ron_status_name(status));
-        }
+    if (status == RON_OK) {
+        status = ron_engine_promote(en, why);
     }
 
     if (status == RON_OK) {
@@ -220,6 +217,70 @@ ron_engine_acquire(ron_engine_t *en, ron_buf_t *why)
     en->durable_seq = en->state.seq;
     en->durable_ms = en->state.time_ms;
     en->writer = true;
+
+    return RON_OK;
+}
+
+
+/*
+ * Segments that were there at opening may be lost by now, and RAM holds only
+ * what they did not: then tags are put again from the journal.
+ */
+
+static ron_status_t
+ron_engine_promote(ron_engine_t *en, ron_buf_t *why)
+{
+    uint64_t      tags, keys;
+    ron_status_t  status;
+
+    tags = ron_tags_covered(en->tags);
+    keys = ron_tags_covered(en->keys);
+
+    status = ron_tags_promote(en->tags);
+
+    if (status == RON_OK) {
+        status = ron_tags_promote(en->keys);
+    }
+
+    if (status != RON_OK) {
+        ron_buf_printf(why, "the tags cannot be opened: %s",
+                       ron_status_name(status));
+        return status;
+    }
+
+    if (ron_tags_covered(en->tags) < tags
+        || ron_tags_covered(en->keys) < keys)
+    {
+        status = ron_recover_tags(en, why);
+    }
+
+    return status;
+}
+
+
+/*
+ * The writer before us went on with checkpoints while we followed: ours must
+ * not have the number of one of them.
+ */
+
+static ron_status_t
+ron_engine_newest_gen(ron_engine_t *en, ron_buf_t *why)
+{
+    bool          complete;
+    uint32_t      count;
+    uint64_t      gen;
+    ron_status_t  status;
+
+    status = ron_reader_gen(en->reader, UINT64_MAX, &gen, &count, &complete);
+
+    if (status == RON_OK) {
+        en->ckpt.gen = ron_max(en->ckpt.gen, gen);
+
+    } else if (status != RON_ENOTFOUND) {
+        ron_buf_printf(why, "the checkpoints cannot be read: %s",
+                       ron_reader_error(en->reader));
+        return status;
+    }
 
     return RON_OK;
 }

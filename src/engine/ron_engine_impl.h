@@ -200,6 +200,9 @@ ron_status_t ron_signing_open(ron_engine_t *en, ron_buf_t *why);
 /* ron_recover.c */
 ron_status_t ron_recover_open(ron_engine_t *en, ron_buf_t *why);
 
+/* Puts again what segments do not hold, up to the state's seq. */
+ron_status_t ron_recover_tags(ron_engine_t *en, ron_buf_t *why);
+
 /* Everything that a writer checks after it has read the tail. */
 ron_status_t ron_recover_check(ron_engine_t *en, ron_buf_t *why);
 

@@ -26,7 +26,6 @@ static ron_status_t ron_recover_checkpoint(ron_engine_t *en, ron_buf_t *why);
 static ron_status_t ron_recover_gen(ron_engine_t *en, uint64_t gen,
     uint32_t count, bool *usable);
 static ron_status_t ron_recover_base(ron_engine_t *en, ron_buf_t *why);
-static ron_status_t ron_recover_tags(ron_engine_t *en, ron_buf_t *why);
 static ron_status_t ron_recover_tag_row(void *ctx, const ron_row_t *row);
 static ron_status_t ron_follow_row(void *ctx, const ron_row_t *row);
 static ron_status_t ron_follow_entries(ron_engine_t *en,
@@ -112,6 +111,12 @@ ron_recover_gen(ron_engine_t *en, uint64_t gen, uint32_t count, bool *usable)
     if (status == RON_OK) {
         status = ron_reader_row(en->reader, last_seq + 1, &row);
 
+        /* A slice is exact as of the end of its commit, or it was edited. */
+
+        if (status == RON_OK && row.seq != last_seq + 1) {
+            status = ron_corrupt();
+        }
+
         if (status == RON_OK && ron_hash_eq(&hash, &row.checkpoint)) {
             en->ckpt_hash = hash;
             en->ckpt_gen = gen;
@@ -189,7 +194,7 @@ ron_recover_base(ron_engine_t *en, ron_buf_t *why)
 
 /* What segments do not hold, up to where following will begin. */
 
-static ron_status_t
+ron_status_t
 ron_recover_tags(ron_engine_t *en, ron_buf_t *why)
 {
     uint64_t      next, from;

@@ -1,5 +1,6 @@
 
 #include "ron_entry.h"
+#include "ron_codec.h"
 
 
 #define RON_F_COMMON                                                          \
@@ -153,10 +154,12 @@ ron_asset_valid(ron_str_t asset)
 }
 
 
+/* A caller's own text ends up in JSON: it must be UTF-8. */
+
 static bool
-ron_len_ok(ron_str_t s, size_t max)
+ron_text_ok(ron_str_t s, size_t max)
 {
-    return s.len >= 1 && s.len <= max;
+    return s.len >= 1 && s.len <= max && ron_utf8_check(s, NULL) == RON_OK;
 }
 
 
@@ -170,11 +173,11 @@ ron_texts_ok(const ron_entry_t *e)
     return (!(f & RON_F_ASSET) || ron_asset_valid(e->asset))
            && (!(f & RON_F_ACCOUNT) || ron_account_valid(e->account))
            && (!(f & RON_F_TO) || ron_account_valid(e->to))
-           && (!(f & RON_F_ID) || ron_len_ok(e->id, RON_ID_MAX))
-           && (!(f & RON_F_SCOPE) || ron_len_ok(e->scope, RON_SCOPE_MAX))
-           && (!(f & RON_F_KEY) || ron_len_ok(e->key, RON_KEY_MAX))
-           && (!(f & RON_F_CAP) || ron_len_ok(e->cap, RON_CAP_MAX))
-           && (!(f & RON_F_CAPREF) || ron_len_ok(e->capref, RON_ID_MAX));
+           && (!(f & RON_F_ID) || ron_text_ok(e->id, RON_ID_MAX))
+           && (!(f & RON_F_SCOPE) || ron_text_ok(e->scope, RON_SCOPE_MAX))
+           && (!(f & RON_F_KEY) || ron_text_ok(e->key, RON_KEY_MAX))
+           && (!(f & RON_F_CAP) || ron_text_ok(e->cap, RON_CAP_MAX))
+           && (!(f & RON_F_CAPREF) || ron_text_ok(e->capref, RON_ID_MAX));
 }
 
 
@@ -228,7 +231,7 @@ ron_entry_check(const ron_entry_t *e)
     needs = ron_kind_needs(e->kind);
 
     if ((f & needs) != needs || (f & ~ron_kind_allows(e->kind)) != 0
-        || e->seq == 0 || e->time_ms > RON_TIME_MAX
+        || e->seq == 0 || e->seq > RON_SEQ_MAX || e->time_ms > RON_TIME_MAX
         || !ron_entry_values_valid(e) || !ron_links_ok(e))
     {
         return RON_EINVAL;

@@ -46,6 +46,9 @@
 #define RON_NONCE_LEN       16
 #define RON_NONCE_MAX       ((UINT64_C(1) << 53) - 1)
 
+/* JSON readers keep integers exact up to here. */
+#define RON_SEQ_MAX         ((UINT64_C(1) << 53) - 1)
+
 /* 9999-12-31T23:59:59.999Z, the last instant that RFC 3339 can write. */
 #define RON_TIME_MAX        UINT64_C(253402300799999)
 

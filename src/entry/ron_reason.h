@@ -2,7 +2,8 @@
 /*
  * Why something was not done: one table for the ingest API's reasons, the
  * problem codes and statuses of HTTP answers, metric labels and the pages in
- * docs/errors/.  A reason that is not here cannot be given.
+ * docs/errors/.  A reason that is not here cannot be given.  New ones go to
+ * the end: their numbers stand in journals (docs/FORMAT.md).
  *
  *     X(NAME, ingest reason, problem code, status, title)
  *

@@ -1,9 +1,10 @@
 
 /*
- * Wire form of units and outcomes, between processes of one version: it is
- * never stored, so it may change with RON_FRAME_VERSION.  It is bounded and
- * checked like anything that comes from outside, because the worker's uid may
- * be shared with others.
+ * Wire form of units and outcomes.  Units live between processes of one
+ * version and may change with RON_FRAME_VERSION.  Outcomes are also kept, in
+ * the notes of the journal: their form, and the numbers of reasons and
+ * details, only ever grow.  Both are bounded and checked like anything that
+ * comes from outside, because the worker's uid may be shared with others.
  *
  *     unit     u8 type | u8 flags | u64 source_us | u64 deadline_us |
  *              [u64 match] | [u128 cap_daily] | [u128 account_daily] |

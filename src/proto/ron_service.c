@@ -58,6 +58,7 @@ static uint64_t ron_service_step_follow(ron_service_t *s, uint64_t now_us);
 static uint64_t ron_service_step_run(ron_service_t *s, uint64_t now_us);
 static uint64_t ron_service_step_drain(ron_service_t *s, uint64_t now_us);
 static uint64_t ron_service_step_safe(ron_service_t *s, uint64_t now_us);
+static bool ron_service_unmarked(ron_service_t *s);
 static void ron_service_tick(ron_service_t *s, uint64_t now_us);
 static ron_status_t ron_service_open(ron_service_t *s);
 static ron_status_t ron_service_follow(ron_service_t *s);
@@ -578,7 +579,7 @@ ron_service_step_safe(ron_service_t *s, uint64_t now_us)
         return 0;
     }
 
-    if (s->safe_ack) {
+    if (s->safe_ack && !ron_service_unmarked(s)) {
         s->retry_us = now_us + RON_SERVICE_IDLE_US;
         return RON_SERVICE_IDLE_US;
     }
@@ -596,6 +597,35 @@ ron_service_step_safe(ron_service_t *s, uint64_t now_us)
     }
 
     return 0;
+}
+
+
+/*
+ * Has the operator spoken to another helper, which cleared the mark?  Then
+ * that one has the ledger or had it, and we wait for our turn like any other.
+ */
+
+static bool
+ron_service_unmarked(ron_service_t *s)
+{
+    bool       clear;
+    ron_buf_t  reason;
+
+    if (!s->marked) {
+        return false;
+    }
+
+    ron_buf_init(&reason, 0);
+    clear = ron_store_mark_read(ron_engine_store(s->engine), &reason)
+            == RON_ENOTFOUND;
+    ron_buf_free(&reason);
+
+    if (clear) {
+        s->safe_ack = false;
+        s->marked = false;
+    }
+
+    return clear;
 }
 
 
@@ -757,6 +787,7 @@ ron_service_acquired(ron_service_t *s)
     s->writer = true;
     s->level = false;
     s->safe_ack = false;
+    s->marked = false;
     s->decided = 0;
     s->reaped = 0;
     s->expiry_us = 0;
@@ -780,6 +811,11 @@ ron_service_acquired(ron_service_t *s)
                               "replay: the one before did not end cleanly");
     }
 
+    /*
+     * Anew even if we listen already: in safe mode nobody held the lock, and
+     * another helper in safe mode may have taken the name.
+     */
+    ron_service_unlisten(s, false);
     ron_service_bind_again(s);
     ron_service_set_state(s, RON_STATE_RUNNING, "");
 }
@@ -904,6 +940,7 @@ ron_service_enter_safe(ron_service_t *s, ron_safe_t safe, const char *why)
     ron_service_refuse_preval(s, RON_REASON_SAFE_MODE);
     ron_service_waits_fail(s);
     ron_service_set_state(s, RON_STATE_SAFE_MODE, reason);
+    s->marked = s->marked || safe == RON_SAFE_MARKED;
 
     if (ron_safe_info[safe].ack && safe != RON_SAFE_MARKED) {
         ron_service_mark(s);
@@ -924,7 +961,10 @@ ron_service_mark(ron_service_t *s)
     {
         ron_log(RON_LOG_ALERT, "safe mode could not be marked beside the"
                 " journal");
+        return;
     }
+
+    s->marked = true;
 }
 
 

@@ -118,9 +118,10 @@ struct ron_service_s {
     /* life */
     ron_engine_t         *engine;           /* NULL: not open */
     bool                  writer;           /* acquire succeeded */
-    ron_life_t           state;
+    ron_life_t            state;
     ron_safe_t            safe;
     bool                  safe_ack;         /* an operator must say so */
+    bool                  marked;           /* and the mark says it too */
     bool                  level;            /* follower has seen the head */
     bool                  probe;            /* a write failed: try one first */
     bool                  unclean;

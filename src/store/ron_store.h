@@ -14,7 +14,7 @@
  *     root        after its entries
  *     checkpoint  hash of the newest complete checkpoint before it, or zeros
  *     body        canonical entries, each behind its varint length
- *     notes       outcomes of keyed batches (ron_note_batch.h), mostly empty
+ *     notes       outcomes of keyed batches (ron_lookup.c), mostly empty
  *     chain       BLAKE3 over the chain of the row before and all the columns:
  *                 chain | seq | count | epoch | time_ms | prev_root | root |
  *                 checkpoint | length of body | length of notes | body | notes

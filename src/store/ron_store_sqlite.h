@@ -21,6 +21,7 @@
 #define RON_SQLITE_DIR_MAX   (RON_SQLITE_PATH_MAX - RON_SQLITE_NAME_MAX)
 
 #define RON_SQLITE_DB        "ledger.db"
+#define RON_SQLITE_WAL       "ledger.db-wal"
 #define RON_SQLITE_LOCK      "ledger.lock"
 #define RON_SQLITE_HEAD      "head"
 #define RON_SQLITE_MARK      "safe-mode"

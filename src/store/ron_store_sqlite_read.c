@@ -177,6 +177,15 @@ ron_sqlite_failed(sqlite3 *db, const char *what, char *error)
 
     switch (rc & 0xff) {
 
+    case SQLITE_READONLY:
+
+        /*
+         * A rollback journal is there before the file is in WAL mode and
+         * never afterwards: the power went while the ledger was made.
+         */
+
+        return rc == SQLITE_READONLY_ROLLBACK ? RON_ENOTFOUND : RON_EIO;
+
     case SQLITE_CONSTRAINT:
         return strncmp(text, "ron: ", 5) == 0 ? RON_EFENCED : RON_EEXIST;
 
@@ -205,6 +214,7 @@ ron_status_t
 ron_sqlite_meta(sqlite3 *db, ron_ledger_meta_t *meta, char *error)
 {
     int            rc;
+    const char    *digest;
     ron_status_t   status;
     sqlite3_stmt  *stmt;
 
@@ -228,9 +238,13 @@ ron_sqlite_meta(sqlite3 *db, ron_ledger_meta_t *meta, char *error)
         meta->ledger_id = (uint16_t) sqlite3_column_int64(stmt, 1);
         meta->created_ms = (uint64_t) sqlite3_column_int64(stmt, 3);
 
-        status = ron_digest_parse(
-                     ron_cstr((const char *) sqlite3_column_text(stmt, 2)),
-                     &meta->digest);
+        /* NULL in a damaged file, and without memory */
+
+        digest = (const char *) sqlite3_column_text(stmt, 2);
+
+        status = digest != NULL
+                 ? ron_digest_parse(ron_cstr(digest), &meta->digest)
+                 : RON_EINVAL;
 
     } else if (rc != SQLITE_DONE) {
         status = ron_sqlite_failed(db, "meta", error);
