@@ -1,0 +1,1052 @@
+
+/*
+ * The projector.  Watermark and rows change in one transaction, so whatever
+ * happens in between, the next step begins where the last whole one ended.
+ *
+ * WAL and synchronous=NORMAL: a power failure may take the last steps, never
+ * the consistency.  It is SQLite that notices a deleted file
+ * (SQLITE_FCNTL_HAS_MOVED); leftovers of it are removed before a new one is
+ * made, so that no old log is replayed into a new database.
+ */
+
+#include "ron_history_impl.h"
+#include "ron_amount.h"
+#include "ron_entry.h"
+#include "ron_log.h"
+#include "ron_port.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+
+#define RON_HISTORY_PAGE       ((size_t) 256 << 10)
+#define RON_HISTORY_CACHE_BITS 13
+
+
+typedef enum {
+    RON_HISTORY_BEGIN = 0,
+    RON_HISTORY_COMMIT,
+    RON_HISTORY_ROLLBACK,
+    RON_HISTORY_ENTRY,
+    RON_HISTORY_LINK,
+    RON_HISTORY_ACCOUNT_FIND,
+    RON_HISTORY_ACCOUNT_ADD,
+    RON_HISTORY_HOLD,
+    RON_HISTORY_HOLD_FIND,
+    RON_HISTORY_HOLD_USE,
+    RON_HISTORY_ROW,
+    RON_HISTORY_MARK,
+    RON_HISTORY_STMT_N
+} ron_history_stmt_t;
+
+
+/* Account numbers that were looked up lately; one slot a hash. */
+typedef struct {
+    int64_t   id;
+    uint32_t  len;
+    uint8_t   name[RON_ACCOUNT_MAX];
+} ron_history_name_t;
+
+
+struct ron_history_s {
+    char                 dir[RON_HISTORY_DIR_MAX];
+    ron_ledger_meta_t    meta;
+    ron_reader_t        *reader;
+    ron_fd_t             lock_fd;
+    sqlite3             *db;
+    sqlite3_stmt        *stmt[RON_HISTORY_STMT_N];
+    ron_history_name_t  *names;
+    uint64_t             watermark;
+    ron_hash_t           chain;         /* of the commit that ends there */
+
+    /* of the step in hand */
+    uint64_t             seq;
+    ron_hash_t           seq_chain;
+    uint64_t             time_ms;
+    uint32_t             left;
+};
+
+
+static const char  ron_history_pragmas[] =
+    "PRAGMA journal_mode = WAL;"
+    "PRAGMA synchronous = NORMAL;"
+    "PRAGMA temp_store = MEMORY;"
+    "PRAGMA secure_delete = OFF;"
+    "PRAGMA cache_size = -32768;"
+    "PRAGMA wal_autocheckpoint = 4000;"
+    "PRAGMA journal_size_limit = 67108864";
+
+
+static const char  ron_history_schema[] =
+    "CREATE TABLE meta ("
+    " id INTEGER PRIMARY KEY CHECK (id = 1),"
+    " ledger_id INTEGER NOT NULL,"
+    " created_ms INTEGER NOT NULL) STRICT;"
+
+    "CREATE TABLE watermark ("
+    " id INTEGER PRIMARY KEY CHECK (id = 1),"
+    " seq INTEGER NOT NULL,"
+    " time_ms INTEGER NOT NULL,"
+    " chain BLOB NOT NULL) STRICT;"
+
+    "CREATE TABLE accounts ("
+    " id INTEGER PRIMARY KEY,"
+    " name TEXT NOT NULL UNIQUE,"
+    " first_seq INTEGER NOT NULL) STRICT;"
+
+    "CREATE TABLE entries ("
+    " seq INTEGER PRIMARY KEY,"
+    " time_ms INTEGER NOT NULL,"
+    " kind TEXT NOT NULL,"
+    " account TEXT NOT NULL,"
+    " to_account TEXT,"
+    " asset TEXT NOT NULL,"
+    " amount TEXT NOT NULL,"
+    " nonce INTEGER,"
+    " id TEXT,"
+    " source_ms INTEGER,"
+    " ref INTEGER,"
+    " posting INTEGER,"
+    " expiry_ms INTEGER,"
+    " commit_seq INTEGER NOT NULL) STRICT;"
+
+    "CREATE TABLE account_entries ("
+    " account_id INTEGER NOT NULL,"
+    " seq INTEGER NOT NULL,"
+    " PRIMARY KEY (account_id, seq)) STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE holds ("
+    " seq INTEGER PRIMARY KEY,"
+    " account TEXT NOT NULL,"
+    " to_account TEXT,"
+    " asset TEXT NOT NULL,"
+    " amount TEXT NOT NULL,"
+    " remaining TEXT NOT NULL,"
+    " expiry_ms INTEGER,"
+    " closed_seq INTEGER) STRICT;"
+
+    "CREATE TABLE commits ("
+    " seq INTEGER PRIMARY KEY,"
+    " count INTEGER NOT NULL,"
+    " time_ms INTEGER NOT NULL,"
+    " epoch INTEGER NOT NULL,"
+    " root BLOB NOT NULL) STRICT;"
+
+    "CREATE VIEW account_history AS"
+    " SELECT a.name AS name, e.* FROM accounts a"
+    " JOIN account_entries l ON l.account_id = a.id"
+    " JOIN entries e ON e.seq = l.seq;"
+
+    "INSERT INTO watermark VALUES (1, 0, 0, zeroblob(32));";
+
+
+static const char  *const ron_history_sql[RON_HISTORY_STMT_N] = {
+    [RON_HISTORY_BEGIN] = "BEGIN IMMEDIATE",
+    [RON_HISTORY_COMMIT] = "COMMIT",
+    [RON_HISTORY_ROLLBACK] = "ROLLBACK",
+    [RON_HISTORY_ENTRY] = "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, "
+                          "?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+    [RON_HISTORY_LINK] = "INSERT INTO account_entries VALUES (?1, ?2)",
+    [RON_HISTORY_ACCOUNT_FIND] = "SELECT id FROM accounts WHERE name = ?1",
+    [RON_HISTORY_ACCOUNT_ADD] = "INSERT INTO accounts (name, first_seq) "
+                                "VALUES (?1, ?2)",
+    [RON_HISTORY_HOLD] = "INSERT INTO holds VALUES (?1, ?2, ?3, ?4, ?5, ?5, "
+                         "?6, NULL)",
+    [RON_HISTORY_HOLD_FIND] = "SELECT remaining FROM holds WHERE seq = ?1",
+    [RON_HISTORY_HOLD_USE] = "UPDATE holds SET remaining = ?2, "
+                             "closed_seq = ?3 WHERE seq = ?1",
+    [RON_HISTORY_ROW] = "INSERT INTO commits VALUES (?1, ?2, ?3, ?4, ?5)",
+    [RON_HISTORY_MARK] = "UPDATE watermark SET seq = ?1, time_ms = ?2, "
+                         "chain = ?3",
+};
+
+
+static ron_status_t ron_history_lock(ron_history_t *h, ron_buf_t *why);
+static ron_status_t ron_history_connect(ron_history_t *h, ron_buf_t *why);
+static ron_status_t ron_history_connect_once(ron_history_t *h);
+static ron_status_t ron_history_find(void *ctx, const char *name);
+static ron_status_t ron_history_load(ron_history_t *h);
+static ron_status_t ron_history_create(ron_history_t *h);
+static void ron_history_disconnect(ron_history_t *h);
+static ron_status_t ron_history_remove(ron_history_t *h, ron_buf_t *why);
+static ron_status_t ron_history_check(ron_history_t *h, ron_buf_t *why);
+static bool ron_history_gone(ron_history_t *h);
+static ron_status_t ron_history_project(ron_history_t *h);
+static ron_status_t ron_history_row(void *ctx, const ron_row_t *row);
+static ron_status_t ron_history_entry(ron_history_t *h, const ron_row_t *row,
+    const ron_entry_t *e);
+static ron_status_t ron_history_link(ron_history_t *h, ron_str_t name,
+    uint64_t seq);
+static ron_status_t ron_history_account_id(ron_history_t *h, ron_str_t name,
+    uint64_t seq, int64_t *id);
+static ron_status_t ron_history_hold(ron_history_t *h, const ron_entry_t *e,
+    const char *amount);
+static ron_status_t ron_history_hold_use(ron_history_t *h,
+    const ron_entry_t *e);
+static ron_status_t ron_history_run(ron_history_t *h, ron_history_stmt_t no);
+static void ron_history_bind(sqlite3_stmt *stmt, int i, ron_str_t s);
+
+
+ron_status_t
+ron_history_path(const char *dir, const char *name,
+    char path[RON_HISTORY_PATH_MAX])
+{
+    int  n;
+
+    n = snprintf(path, RON_HISTORY_PATH_MAX, "%s/%s", dir, name);
+
+    return n > 0 && n < RON_HISTORY_PATH_MAX ? RON_OK : RON_EINVAL;
+}
+
+
+ron_status_t
+ron_history_failed(sqlite3 *db)
+{
+    switch (sqlite3_extended_errcode(db) & 0xff) {
+
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return RON_AGAIN;
+
+    case SQLITE_FULL:
+        return RON_EFULL;
+
+    case SQLITE_NOMEM:
+        return RON_ENOMEM;
+
+    case SQLITE_CANTOPEN:
+        return RON_ENOTFOUND;
+
+    default:
+        return RON_EIO;
+    }
+}
+
+
+/* ---- opening ------------------------------------------------------------ */
+
+ron_status_t
+ron_history_open(ron_store_t *store, ron_history_t **history, ron_buf_t *why)
+{
+    const char     *dir;
+    ron_status_t    status;
+    ron_history_t  *h;
+
+    *history = NULL;
+    dir = ron_store_dir(store);
+
+    if (dir == NULL) {
+        ron_buf_put_cstr(why, "a ledger in memory has no history");
+        return RON_ENOTFOUND;
+    }
+
+    if (strlen(dir) >= RON_HISTORY_DIR_MAX) {
+        ron_buf_put_cstr(why, "the name of the directory is too long");
+        return RON_EINVAL;
+    }
+
+    h = calloc(1, sizeof(ron_history_t));
+
+    if (h != NULL) {
+        h->names = calloc((size_t) 1 << RON_HISTORY_CACHE_BITS,
+                          sizeof(ron_history_name_t));
+    }
+
+    if (h == NULL || h->names == NULL) {
+        free(h);
+        return RON_ENOMEM;
+    }
+
+    (void) snprintf(h->dir, sizeof(h->dir), "%s", dir);
+    h->meta = *ron_store_meta(store);
+    h->lock_fd = RON_FD_NONE;
+
+    status = ron_history_lock(h, why);
+
+    if (status == RON_OK) {
+        status = ron_reader_open(store, &h->reader);
+
+        if (status != RON_OK) {
+            ron_buf_put_cstr(why, ron_store_error(store));
+        }
+    }
+
+    if (status == RON_OK) {
+        status = ron_history_connect(h, why);
+    }
+
+    if (status != RON_OK) {
+        ron_history_close(h);
+        return status;
+    }
+
+    *history = h;
+
+    return RON_OK;
+}
+
+
+static ron_status_t
+ron_history_lock(ron_history_t *h, ron_buf_t *why)
+{
+    char          path[RON_HISTORY_PATH_MAX];
+    ron_status_t  status;
+
+    (void) ron_history_path(h->dir, RON_HISTORY_LOCK, path);
+
+    status = ron_file_open(path, RON_OPEN_WRITE | RON_OPEN_CREATE,
+                           &h->lock_fd);
+
+    if (status == RON_OK) {
+        status = ron_file_lock(h->lock_fd);
+    }
+
+    if (status != RON_OK) {
+        ron_buf_printf(why, "%s: %s", path, status == RON_EFENCED
+                       ? "another process writes history"
+                       : ron_port_error());
+    }
+
+    return status;
+}
+
+
+/* A file that is not what we wrote is made again: it is derived. */
+
+static ron_status_t
+ron_history_connect(ron_history_t *h, ron_buf_t *why)
+{
+    ron_status_t  status;
+
+    status = ron_history_connect_once(h);
+
+    if (status != RON_OK && status != RON_ENOMEM && status != RON_EFULL
+        && status != RON_AGAIN)
+    {
+        ron_log(RON_LOG_WARN, "history.db is built again from the first "
+                "entry: %s", h->db != NULL ? sqlite3_errmsg(h->db)
+                                           : "it cannot be opened");
+
+        status = ron_history_remove(h, why);
+
+        if (status == RON_OK) {
+            status = ron_history_connect_once(h);
+        }
+    }
+
+    if (status != RON_OK) {
+        ron_buf_printf(why, "%s/" RON_HISTORY_DB ": %s", h->dir,
+                       h->db != NULL ? sqlite3_errmsg(h->db)
+                                     : ron_status_name(status));
+        return status;
+    }
+
+    return ron_history_check(h, why);
+}
+
+
+static ron_status_t
+ron_history_connect_once(ron_history_t *h)
+{
+    bool          there;
+    char          path[RON_HISTORY_PATH_MAX];
+    ron_fd_t      fd;
+    ron_status_t  status;
+
+    (void) ron_history_path(h->dir, RON_HISTORY_DB, path);
+
+    /*
+     * Made here, so that its mode is ours.  An old log goes first: while there
+     * is no database nobody can open it, and later somebody might.
+     */
+
+    there = false;
+    status = ron_dir_each(h->dir, ron_history_find, &there);
+
+    if (status == RON_OK && !there) {
+        (void) ron_history_path(h->dir, RON_HISTORY_DB "-wal", path);
+        (void) ron_file_unlink(path);
+        (void) ron_history_path(h->dir, RON_HISTORY_DB "-shm", path);
+        (void) ron_file_unlink(path);
+        (void) ron_history_path(h->dir, RON_HISTORY_DB, path);
+
+        status = ron_file_open(path, RON_OPEN_WRITE | RON_OPEN_CREATE
+                                     | RON_OPEN_EXCL, &fd);
+        ron_file_close(fd);
+    }
+
+    if (status != RON_OK) {
+        return status;
+    }
+
+    if (sqlite3_open_v2(path, &h->db, SQLITE_OPEN_READWRITE
+                                      | SQLITE_OPEN_NOMUTEX, NULL)
+        != SQLITE_OK)
+    {
+        return RON_EIO;
+    }
+
+    (void) sqlite3_extended_result_codes(h->db, 1);
+    (void) sqlite3_busy_timeout(h->db, RON_HISTORY_BUSY_MS);
+
+    if (sqlite3_exec(h->db, ron_history_pragmas, NULL, NULL, NULL)
+        != SQLITE_OK)
+    {
+        return ron_history_failed(h->db);
+    }
+
+    status = ron_history_load(h);
+
+    if (status == RON_ENOTFOUND) {
+        status = ron_history_create(h);
+    }
+
+    for (unsigned i = 0; status == RON_OK && i < RON_HISTORY_STMT_N; i++) {
+        if (sqlite3_prepare_v3(h->db, ron_history_sql[i], -1,
+                               SQLITE_PREPARE_PERSISTENT, &h->stmt[i], NULL)
+            != SQLITE_OK)
+        {
+            return ron_history_failed(h->db);
+        }
+    }
+
+    return status;
+}
+
+
+/*
+ * By name, as the store does: to close any descriptor of a database drops the
+ * locks that SQLite holds on it in this process.
+ */
+
+static ron_status_t
+ron_history_find(void *ctx, const char *name)
+{
+    bool  *there = ctx;
+
+    if (strcmp(name, RON_HISTORY_DB) == 0) {
+        *there = true;
+    }
+
+    return RON_OK;
+}
+
+
+/* RON_ENOTFOUND: an empty file.  RON_EIO: not ours, or another ledger's. */
+
+static ron_status_t
+ron_history_load(ron_history_t *h)
+{
+    int            app_id, version, rc;
+    const void    *chain;
+    ron_status_t   status;
+    sqlite3_stmt  *stmt;
+
+    if (sqlite3_prepare_v2(h->db, "SELECT application_id, user_version "
+                           "FROM pragma_application_id, pragma_user_version",
+                           -1, &stmt, NULL) != SQLITE_OK)
+    {
+        return ron_history_failed(h->db);
+    }
+
+    rc = sqlite3_step(stmt);
+    app_id = sqlite3_column_int(stmt, 0);
+    version = sqlite3_column_int(stmt, 1);
+    (void) sqlite3_finalize(stmt);
+
+    if (rc != SQLITE_ROW) {
+        return ron_history_failed(h->db);
+    }
+
+    if (app_id == 0 && version == 0) {
+        return RON_ENOTFOUND;
+    }
+
+    if (app_id != RON_HISTORY_APP_ID || version != RON_HISTORY_FORMAT
+        || sqlite3_prepare_v2(h->db, "SELECT ledger_id, created_ms, seq, "
+                              "chain FROM meta, watermark", -1, &stmt, NULL)
+           != SQLITE_OK)
+    {
+        return RON_EIO;
+    }
+
+    status = RON_EIO;
+
+    if (sqlite3_step(stmt) == SQLITE_ROW
+        && sqlite3_column_int64(stmt, 0) == h->meta.ledger_id
+        && (uint64_t) sqlite3_column_int64(stmt, 1) == h->meta.created_ms
+        && sqlite3_column_bytes(stmt, 3) == RON_HASH_LEN)
+    {
+        h->watermark = (uint64_t) sqlite3_column_int64(stmt, 2);
+        chain = sqlite3_column_blob(stmt, 3);
+        memcpy(h->chain.b, chain, RON_HASH_LEN);
+        status = RON_OK;
+    }
+
+    (void) sqlite3_finalize(stmt);
+
+    return status;
+}
+
+
+static ron_status_t
+ron_history_create(ron_history_t *h)
+{
+    char  sql[256];
+
+    (void) snprintf(sql, sizeof(sql), "INSERT INTO meta VALUES (1, %u, %llu);"
+                    "PRAGMA application_id = %d; PRAGMA user_version = %d;"
+                    "COMMIT", h->meta.ledger_id,
+                    (unsigned long long) h->meta.created_ms,
+                    RON_HISTORY_APP_ID, RON_HISTORY_FORMAT);
+
+    if (sqlite3_exec(h->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK
+        || sqlite3_exec(h->db, ron_history_schema, NULL, NULL, NULL)
+           != SQLITE_OK
+        || sqlite3_exec(h->db, sql, NULL, NULL, NULL) != SQLITE_OK)
+    {
+        return ron_history_failed(h->db);
+    }
+
+    h->watermark = 0;
+    memset(&h->chain, 0, sizeof(h->chain));
+
+    return RON_OK;
+}
+
+
+/* Does the journal have what history has? */
+
+static ron_status_t
+ron_history_check(ron_history_t *h, ron_buf_t *why)
+{
+    ron_row_t     row;
+    ron_status_t  status;
+
+    if (h->watermark == 0) {
+        return RON_OK;
+    }
+
+    status = ron_reader_row(h->reader, h->watermark, &row);
+
+    if (status == RON_ENOTFOUND
+        || (status == RON_OK
+            && (row.seq + row.count - 1 != h->watermark
+                || !ron_hash_eq(&row.chain, &h->chain))))
+    {
+        ron_buf_printf(why, "history.db has entries up to seq %llu and the "
+                       "journal %s: it was cut or changed",
+                       (unsigned long long) h->watermark,
+                       status == RON_OK ? "has others there"
+                                        : "does not reach it");
+        return ron_corrupt();
+    }
+
+    if (status != RON_OK) {
+        ron_buf_put_cstr(why, ron_reader_error(h->reader));
+    }
+
+    return status;
+}
+
+
+static void
+ron_history_disconnect(ron_history_t *h)
+{
+    for (unsigned i = 0; i < RON_HISTORY_STMT_N; i++) {
+        (void) sqlite3_finalize(h->stmt[i]);
+        h->stmt[i] = NULL;
+    }
+
+    (void) sqlite3_close(h->db);
+    h->db = NULL;
+    h->watermark = 0;
+    memset(h->names, 0, sizeof(ron_history_name_t)
+                        << RON_HISTORY_CACHE_BITS);
+}
+
+
+static ron_status_t
+ron_history_remove(ron_history_t *h, ron_buf_t *why)
+{
+    char                      path[RON_HISTORY_PATH_MAX];
+    ron_status_t              status;
+    static const char *const  names[] = {
+        RON_HISTORY_DB, RON_HISTORY_DB "-wal", RON_HISTORY_DB "-shm",
+        RON_HISTORY_DB "-journal"
+    };
+
+    ron_history_disconnect(h);
+
+    for (unsigned i = 0; i < ron_array_n(names); i++) {
+        (void) ron_history_path(h->dir, names[i], path);
+        status = ron_file_unlink(path);
+
+        if (status != RON_OK && status != RON_ENOTFOUND) {
+            ron_buf_printf(why, "%s: %s", path, ron_port_error());
+            return status;
+        }
+    }
+
+    return RON_OK;
+}
+
+
+ron_status_t
+ron_history_reset(ron_history_t *h, ron_buf_t *why)
+{
+    ron_status_t  status;
+
+    status = ron_history_remove(h, why);
+
+    return status == RON_OK ? ron_history_connect(h, why) : status;
+}
+
+
+void
+ron_history_hurry(ron_history_t *h)
+{
+    (void) sqlite3_exec(h->db, "PRAGMA cache_size = -262144;"
+                        "PRAGMA wal_autocheckpoint = 65536", NULL, NULL,
+                        NULL);
+}
+
+
+void
+ron_history_close(ron_history_t *h)
+{
+    if (h == NULL) {
+        return;
+    }
+
+    ron_history_disconnect(h);
+    ron_reader_close(h->reader);
+    ron_file_close(h->lock_fd);
+    free(h->names);
+    free(h);
+}
+
+
+uint64_t
+ron_history_watermark(const ron_history_t *h)
+{
+    return h->watermark;
+}
+
+
+/* ---- projecting --------------------------------------------------------- */
+
+static bool
+ron_history_gone(ron_history_t *h)
+{
+    int  moved;
+
+    moved = 0;
+
+    return h->db == NULL
+           || (sqlite3_file_control(h->db, "main", SQLITE_FCNTL_HAS_MOVED,
+                                    &moved) == SQLITE_OK && moved);
+}
+
+
+ron_status_t
+ron_history_step(ron_history_t *h, uint32_t max_n, ron_buf_t *why)
+{
+    int            rc;
+    ron_status_t   status;
+
+    if (ron_history_gone(h)) {
+        ron_history_disconnect(h);
+        status = ron_history_connect(h, why);
+
+        if (status != RON_OK) {
+            return status;
+        }
+    }
+
+    h->left = max_n != 0 ? max_n : RON_HISTORY_STEP;
+    h->seq = h->watermark;
+
+    status = ron_history_project(h);
+
+    if (status == RON_OK) {
+        h->watermark = h->seq;
+        h->chain = h->seq_chain;
+        return RON_OK;
+    }
+
+    rc = sqlite3_extended_errcode(h->db) & 0xff;
+
+    if (!sqlite3_get_autocommit(h->db)) {
+        (void) ron_history_run(h, RON_HISTORY_ROLLBACK);
+    }
+
+    /* Level: but is it still the same journal? */
+
+    if (status == RON_ENOTFOUND) {
+        return ron_history_check(h, why) == RON_OK ? RON_ENOTFOUND
+                                                   : RON_ECORRUPT;
+    }
+
+    if (rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB) {
+        ron_log(RON_LOG_WARN, "history.db is damaged and is built again");
+        status = ron_history_reset(h, why);
+        return status == RON_OK ? RON_AGAIN : status;
+    }
+
+    if (why->len == 0) {
+        ron_buf_printf(why, "history at seq %llu: %s",
+                       (unsigned long long) h->seq + 1,
+                       rc != SQLITE_OK && rc != SQLITE_DONE
+                       && rc != SQLITE_ROW ? sqlite3_errmsg(h->db)
+                                           : ron_status_name(status));
+    }
+
+    return status;
+}
+
+
+/* One transaction, from the first row read to the watermark. */
+
+static ron_status_t
+ron_history_project(ron_history_t *h)
+{
+    uint64_t       next;
+    ron_status_t   status, page;
+    sqlite3_stmt  *mark;
+
+    status = RON_OK;
+    page = RON_OK;
+
+    while (status == RON_OK && page == RON_OK && h->left != 0) {
+        page = ron_reader_rows(h->reader, h->seq + 1, RON_HISTORY_PAGE,
+                               ron_history_row, h, &next);
+
+        if (page != RON_OK && page != RON_ENOTFOUND && page != RON_ECANCELED) {
+            status = page;
+        }
+    }
+
+    if (status != RON_OK) {
+        return status;
+    }
+
+    if (h->seq == h->watermark) {
+        return RON_ENOTFOUND;
+    }
+
+    mark = h->stmt[RON_HISTORY_MARK];
+    sqlite3_bind_int64(mark, 1, (sqlite3_int64) h->seq);
+    sqlite3_bind_int64(mark, 2, (sqlite3_int64) h->time_ms);
+    sqlite3_bind_blob(mark, 3, h->seq_chain.b, RON_HASH_LEN, SQLITE_STATIC);
+
+    status = ron_history_run(h, RON_HISTORY_MARK);
+
+    return status == RON_OK ? ron_history_run(h, RON_HISTORY_COMMIT) : status;
+}
+
+
+/* RON_ECANCELED: enough for one step. */
+
+static ron_status_t
+ron_history_row(void *ctx, const ron_row_t *row)
+{
+    ron_rd_t        rd;
+    ron_str_t       bytes;
+    ron_entry_t     e;
+    ron_status_t    status;
+    sqlite3_stmt   *stmt;
+    ron_history_t  *h = ctx;
+
+    if (h->left == 0) {
+        return RON_ECANCELED;
+    }
+
+    if (row->seq != h->seq + 1) {
+        return ron_corrupt();
+    }
+
+    status = sqlite3_get_autocommit(h->db)
+             ? ron_history_run(h, RON_HISTORY_BEGIN) : RON_OK;
+
+    ron_rd_init(&rd, row->body);
+
+    while (status == RON_OK && ron_body_next(&rd, &bytes) == RON_OK) {
+        status = ron_entry_decode(bytes, &e);
+
+        if (status == RON_OK) {
+            status = ron_history_entry(h, row, &e);
+        }
+    }
+
+    if (status != RON_OK) {
+        return status;
+    }
+
+    stmt = h->stmt[RON_HISTORY_ROW];
+    sqlite3_bind_int64(stmt, 1, (sqlite3_int64) row->seq);
+    sqlite3_bind_int64(stmt, 2, (sqlite3_int64) row->count);
+    sqlite3_bind_int64(stmt, 3, (sqlite3_int64) row->time_ms);
+    sqlite3_bind_int64(stmt, 4, (sqlite3_int64) row->epoch);
+    sqlite3_bind_blob(stmt, 5, row->root.b, RON_HASH_LEN, SQLITE_STATIC);
+
+    status = ron_history_run(h, RON_HISTORY_ROW);
+
+    if (status == RON_OK) {
+        h->seq = row->seq + row->count - 1;
+        h->seq_chain = row->chain;
+        h->time_ms = row->time_ms;
+        h->left -= (uint32_t) ron_min(row->count, h->left);
+    }
+
+    return status;
+}
+
+
+static ron_status_t
+ron_history_entry(ron_history_t *h, const ron_row_t *row,
+    const ron_entry_t *e)
+{
+    char           amount[RON_AMOUNT_MAX];
+    uint32_t       f;
+    ron_status_t   status;
+    sqlite3_stmt  *s;
+
+    f = e->fields;
+    s = h->stmt[RON_HISTORY_ENTRY];
+    (void) ron_amount_print(e->amount, amount);
+
+    (void) sqlite3_clear_bindings(s);
+    sqlite3_bind_int64(s, 1, (sqlite3_int64) e->seq);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64) e->time_ms);
+    sqlite3_bind_text(s, 3, ron_kind_name(e->kind), -1, SQLITE_STATIC);
+    ron_history_bind(s, 4, e->account);
+    sqlite3_bind_text(s, 7, amount, -1, SQLITE_STATIC);
+    ron_history_bind(s, 6, e->asset);
+    sqlite3_bind_int64(s, 14, (sqlite3_int64) row->seq);
+
+    if (f & RON_F_TO) {
+        ron_history_bind(s, 5, e->to);
+    }
+
+    if (f & RON_F_NONCE) {
+        sqlite3_bind_int64(s, 8, (sqlite3_int64) e->nonce);
+    }
+
+    if (f & RON_F_ID) {
+        ron_history_bind(s, 9, e->id);
+    }
+
+    if (f & RON_F_SOURCE) {
+        sqlite3_bind_int64(s, 10, (sqlite3_int64) e->source_ms);
+    }
+
+    if (f & RON_F_REF) {
+        sqlite3_bind_int64(s, 11, (sqlite3_int64) e->ref);
+    }
+
+    if (f & RON_F_POSTING) {
+        sqlite3_bind_int64(s, 12, (sqlite3_int64) e->posting_first);
+    }
+
+    if (f & RON_F_EXPIRY) {
+        sqlite3_bind_int64(s, 13, (sqlite3_int64) e->expiry_ms);
+    }
+
+    status = ron_history_run(h, RON_HISTORY_ENTRY);
+
+    if (status == RON_OK && e->account.len != 0) {
+        status = ron_history_link(h, e->account, e->seq);
+    }
+
+    if (status == RON_OK && e->to.len != 0 && !ron_str_eq(e->to, e->account)) {
+        status = ron_history_link(h, e->to, e->seq);
+    }
+
+    if (status == RON_OK && e->kind == RON_KIND_HOLD) {
+        status = ron_history_hold(h, e, amount);
+    }
+
+    if (status == RON_OK && (e->kind == RON_KIND_CAPTURE
+                             || e->kind == RON_KIND_RELEASE))
+    {
+        status = ron_history_hold_use(h, e);
+    }
+
+    return status;
+}
+
+
+static ron_status_t
+ron_history_link(ron_history_t *h, ron_str_t name, uint64_t seq)
+{
+    int64_t        id;
+    ron_status_t   status;
+
+    status = ron_history_account_id(h, name, seq, &id);
+
+    if (status != RON_OK) {
+        return status;
+    }
+
+    sqlite3_bind_int64(h->stmt[RON_HISTORY_LINK], 1, id);
+    sqlite3_bind_int64(h->stmt[RON_HISTORY_LINK], 2, (sqlite3_int64) seq);
+
+    return ron_history_run(h, RON_HISTORY_LINK);
+}
+
+
+static ron_status_t
+ron_history_account_id(ron_history_t *h, ron_str_t name, uint64_t seq,
+    int64_t *id)
+{
+    int                  rc;
+    uint64_t             hash;
+    ron_status_t         status;
+    sqlite3_stmt        *s;
+    ron_history_name_t  *slot;
+
+    hash = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < name.len; i++) {
+        hash = (hash ^ name.data[i]) * UINT64_C(0x100000001b3);
+    }
+
+    slot = &h->names[(hash ^ hash >> 32)
+                     & (((size_t) 1 << RON_HISTORY_CACHE_BITS) - 1)];
+
+    if (slot->len == name.len
+        && memcmp(slot->name, name.data, name.len) == 0)
+    {
+        *id = slot->id;
+        return RON_OK;
+    }
+
+    s = h->stmt[RON_HISTORY_ACCOUNT_FIND];
+    ron_history_bind(s, 1, name);
+    rc = sqlite3_step(s);
+    *id = rc == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
+    (void) sqlite3_reset(s);
+
+    if (rc == SQLITE_DONE) {
+        s = h->stmt[RON_HISTORY_ACCOUNT_ADD];
+        ron_history_bind(s, 1, name);
+        sqlite3_bind_int64(s, 2, (sqlite3_int64) seq);
+        status = ron_history_run(h, RON_HISTORY_ACCOUNT_ADD);
+
+        if (status != RON_OK) {
+            return status;
+        }
+
+        *id = sqlite3_last_insert_rowid(h->db);
+
+    } else if (rc != SQLITE_ROW) {
+        return ron_history_failed(h->db);
+    }
+
+    if (name.len <= sizeof(slot->name)) {
+        slot->id = *id;
+        slot->len = (uint32_t) name.len;
+        memcpy(slot->name, name.data, name.len);
+    }
+
+    return RON_OK;
+}
+
+
+static ron_status_t
+ron_history_hold(ron_history_t *h, const ron_entry_t *e, const char *amount)
+{
+    sqlite3_stmt  *s;
+
+    s = h->stmt[RON_HISTORY_HOLD];
+    (void) sqlite3_clear_bindings(s);
+    sqlite3_bind_int64(s, 1, (sqlite3_int64) e->seq);
+    ron_history_bind(s, 2, e->account);
+    ron_history_bind(s, 4, e->asset);
+    sqlite3_bind_text(s, 5, amount, -1, SQLITE_STATIC);
+
+    if (e->fields & RON_F_TO) {
+        ron_history_bind(s, 3, e->to);
+    }
+
+    if (e->fields & RON_F_EXPIRY) {
+        sqlite3_bind_int64(s, 6, (sqlite3_int64) e->expiry_ms);
+    }
+
+    return ron_history_run(h, RON_HISTORY_HOLD);
+}
+
+
+static ron_status_t
+ron_history_hold_use(ron_history_t *h, const ron_entry_t *e)
+{
+    int            rc;
+    char           text[RON_AMOUNT_MAX];
+    ron_u128_t     left;
+    ron_status_t   status;
+    sqlite3_stmt  *s;
+
+    s = h->stmt[RON_HISTORY_HOLD_FIND];
+    sqlite3_bind_int64(s, 1, (sqlite3_int64) e->ref);
+    rc = sqlite3_step(s);
+    status = RON_OK;
+    left = 0;
+
+    if (rc == SQLITE_ROW) {
+        status = ron_amount_parse(
+                     ron_cstr((const char *) sqlite3_column_text(s, 0)),
+                     &left);
+    }
+
+    (void) sqlite3_reset(s);
+
+    if (rc != SQLITE_ROW) {
+        return rc == SQLITE_DONE ? ron_corrupt() : ron_history_failed(h->db);
+    }
+
+    if (status != RON_OK || ron_amount_sub(left, e->amount, &left) != RON_OK) {
+        return ron_corrupt();
+    }
+
+    (void) ron_amount_print(left, text);
+
+    s = h->stmt[RON_HISTORY_HOLD_USE];
+    (void) sqlite3_clear_bindings(s);
+    sqlite3_bind_int64(s, 1, (sqlite3_int64) e->ref);
+    sqlite3_bind_text(s, 2, text, -1, SQLITE_STATIC);
+
+    if (left == 0) {
+        sqlite3_bind_int64(s, 3, (sqlite3_int64) e->seq);
+    }
+
+    return ron_history_run(h, RON_HISTORY_HOLD_USE);
+}
+
+
+static ron_status_t
+ron_history_run(ron_history_t *h, ron_history_stmt_t no)
+{
+    int  rc;
+
+    rc = sqlite3_step(h->stmt[no]);
+
+    if (rc != SQLITE_DONE) {
+        ron_status_t  status = ron_history_failed(h->db);
+
+        (void) sqlite3_reset(h->stmt[no]);
+        return status;
+    }
+
+    (void) sqlite3_reset(h->stmt[no]);
+
+    return RON_OK;
+}
+
+
+static void
+ron_history_bind(sqlite3_stmt *stmt, int i, ron_str_t s)
+{
+    sqlite3_bind_text64(stmt, i, s.len ? (const char *) s.data : "", s.len,
+                        SQLITE_STATIC, SQLITE_UTF8);
+}

@@ -1,0 +1,296 @@
+
+/*
+ * The reading side.  The projector may throw its file away between two calls,
+ * so a reader asks before each whether it still reads the one that is there.
+ */
+
+#include "ron_history_impl.h"
+
+#include <stdlib.h>
+
+
+#define RON_HISTORY_LIMIT_MAX  10000
+
+
+struct ron_history_reader_s {
+    char           path[RON_HISTORY_PATH_MAX];
+    sqlite3       *db;
+    sqlite3_stmt  *begin;
+    sqlite3_stmt  *end;
+    sqlite3_stmt  *watermark;
+    sqlite3_stmt  *account;
+    ron_buf_t      seqs;
+};
+
+
+static ron_status_t ron_history_reader_ready(ron_history_reader_t *r);
+static void ron_history_reader_drop(ron_history_reader_t *r);
+static ron_status_t ron_history_reader_mark(ron_history_reader_t *r,
+    uint64_t *watermark);
+static ron_status_t ron_history_reader_collect(ron_history_reader_t *r,
+    ron_str_t account, uint64_t before, uint32_t limit);
+static ron_status_t ron_history_reader_end(ron_history_reader_t *r,
+    ron_status_t status);
+
+
+ron_status_t
+ron_history_reader_open(const char *dir, ron_history_reader_t **reader)
+{
+    ron_history_reader_t  *r;
+
+    *reader = NULL;
+
+    r = calloc(1, sizeof(ron_history_reader_t));
+    if (r == NULL) {
+        return RON_ENOMEM;
+    }
+
+    ron_buf_init(&r->seqs, 0);
+
+    if (ron_history_path(dir, RON_HISTORY_DB, r->path) != RON_OK) {
+        free(r);
+        return RON_EINVAL;
+    }
+
+    *reader = r;
+
+    return RON_OK;
+}
+
+
+void
+ron_history_reader_close(ron_history_reader_t *r)
+{
+    if (r == NULL) {
+        return;
+    }
+
+    ron_history_reader_drop(r);
+    ron_buf_free(&r->seqs);
+    free(r);
+}
+
+
+static void
+ron_history_reader_drop(ron_history_reader_t *r)
+{
+    (void) sqlite3_finalize(r->begin);
+    (void) sqlite3_finalize(r->end);
+    (void) sqlite3_finalize(r->watermark);
+    (void) sqlite3_finalize(r->account);
+    (void) sqlite3_close(r->db);
+
+    r->begin = r->end = r->watermark = r->account = NULL;
+    r->db = NULL;
+}
+
+
+static ron_status_t
+ron_history_reader_ready(ron_history_reader_t *r)
+{
+    int           moved;
+    ron_status_t  status;
+
+    moved = 0;
+
+    if (r->db != NULL
+        && (sqlite3_file_control(r->db, "main", SQLITE_FCNTL_HAS_MOVED,
+                                 &moved) != SQLITE_OK || moved))
+    {
+        ron_history_reader_drop(r);
+    }
+
+    if (r->db != NULL) {
+        return RON_OK;
+    }
+
+    if (sqlite3_open_v2(r->path, &r->db, SQLITE_OPEN_READONLY
+                                         | SQLITE_OPEN_NOMUTEX, NULL)
+        != SQLITE_OK)
+    {
+        status = r->db != NULL ? ron_history_failed(r->db) : RON_ENOMEM;
+        ron_history_reader_drop(r);
+        return status;
+    }
+
+    (void) sqlite3_extended_result_codes(r->db, 1);
+    (void) sqlite3_busy_timeout(r->db, RON_HISTORY_BUSY_MS);
+    (void) sqlite3_wal_autocheckpoint(r->db, 0);
+    (void) sqlite3_db_config(r->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
+                             NULL);
+
+    if (sqlite3_prepare_v2(r->db, "BEGIN", -1, &r->begin, NULL) != SQLITE_OK
+        || sqlite3_prepare_v2(r->db, "COMMIT", -1, &r->end, NULL)
+           != SQLITE_OK
+        || sqlite3_prepare_v2(r->db, "SELECT seq FROM watermark", -1,
+                              &r->watermark, NULL) != SQLITE_OK
+        || sqlite3_prepare_v2(r->db, "SELECT seq FROM account_entries "
+                              "WHERE account_id = (SELECT id FROM accounts "
+                              "WHERE name = ?1) AND seq < ?2 "
+                              "ORDER BY seq DESC LIMIT ?3", -1, &r->account,
+                              NULL) != SQLITE_OK)
+    {
+        /* The file is there, its tables not yet: it is being made. */
+
+        status = sqlite3_errcode(r->db) == SQLITE_ERROR
+                 ? RON_ENOTFOUND : ron_history_failed(r->db);
+        ron_history_reader_drop(r);
+        return status;
+    }
+
+    return RON_OK;
+}
+
+
+static ron_status_t
+ron_history_reader_mark(ron_history_reader_t *r, uint64_t *watermark)
+{
+    ron_status_t  status;
+
+    *watermark = 0;
+
+    if (sqlite3_step(r->watermark) == SQLITE_ROW) {
+        *watermark = (uint64_t) sqlite3_column_int64(r->watermark, 0);
+        status = RON_OK;
+
+    } else {
+        status = ron_history_failed(r->db);
+    }
+
+    (void) sqlite3_reset(r->watermark);
+
+    return status;
+}
+
+
+ron_status_t
+ron_history_reader_watermark(ron_history_reader_t *r, uint64_t *watermark)
+{
+    ron_status_t  status;
+
+    *watermark = 0;
+    status = ron_history_reader_ready(r);
+
+    if (status == RON_OK) {
+        status = ron_history_reader_end(r,
+                                        ron_history_reader_mark(r, watermark));
+    }
+
+    return status;
+}
+
+
+ron_status_t
+ron_history_account(ron_history_reader_t *r, ron_str_t account,
+    uint64_t before, uint32_t limit, ron_history_pt fn, void *ctx,
+    uint64_t *watermark)
+{
+    size_t           n;
+    ron_status_t     status;
+    const uint64_t  *seqs;
+
+    *watermark = 0;
+    status = ron_history_reader_ready(r);
+    if (status != RON_OK) {
+        return status;
+    }
+
+    if (before == 0 || before > INT64_MAX) {
+        before = INT64_MAX;
+    }
+
+    /* Both in one snapshot: complete up to that watermark. */
+
+    status = sqlite3_step(r->begin) == SQLITE_DONE
+             ? RON_OK : ron_history_failed(r->db);
+    (void) sqlite3_reset(r->begin);
+
+    if (status == RON_OK) {
+        status = ron_history_reader_mark(r, watermark);
+    }
+
+    if (status == RON_OK) {
+        status = ron_history_reader_collect(r, account, before, limit);
+    }
+
+    status = ron_history_reader_end(r, status);
+    if (status != RON_OK) {
+        return status;
+    }
+
+    seqs = (const void *) r->seqs.data;
+    n = r->seqs.len / sizeof(uint64_t);
+
+    for (size_t i = 0; i < n && status == RON_OK; i++) {
+        status = fn(ctx, seqs[i]);
+    }
+
+    return status;
+}
+
+
+static ron_status_t
+ron_history_reader_collect(ron_history_reader_t *r, ron_str_t account,
+    uint64_t before, uint32_t limit)
+{
+    int           rc;
+    uint64_t      seq;
+    ron_status_t  status;
+
+    ron_buf_reset(&r->seqs);
+
+    sqlite3_bind_text64(r->account, 1, account.len
+                        ? (const char *) account.data : "", account.len,
+                        SQLITE_STATIC, SQLITE_UTF8);
+    sqlite3_bind_int64(r->account, 2, (sqlite3_int64) before);
+    sqlite3_bind_int64(r->account, 3,
+                       ron_min(limit, (uint32_t) RON_HISTORY_LIMIT_MAX));
+
+    while ((rc = sqlite3_step(r->account)) == SQLITE_ROW) {
+        seq = (uint64_t) sqlite3_column_int64(r->account, 0);
+        ron_buf_put(&r->seqs, &seq, sizeof(seq));
+    }
+
+    status = rc == SQLITE_DONE ? ron_buf_status(&r->seqs)
+                               : ron_history_failed(r->db);
+
+    (void) sqlite3_reset(r->account);
+
+    return status;
+}
+
+
+/* Ends the read; a file that cannot be read is opened anew next time. */
+
+static ron_status_t
+ron_history_reader_end(ron_history_reader_t *r, ron_status_t status)
+{
+    if (!sqlite3_get_autocommit(r->db)) {
+        (void) sqlite3_step(r->end);
+        (void) sqlite3_reset(r->end);
+    }
+
+    if (status != RON_OK && status != RON_AGAIN) {
+        ron_history_reader_drop(r);
+    }
+
+    return status;
+}
+
+
+ron_status_t
+ron_history_peek(const char *dir, uint64_t *watermark)
+{
+    ron_status_t           status;
+    ron_history_reader_t  *reader;
+
+    *watermark = 0;
+    status = ron_history_reader_open(dir, &reader);
+
+    if (status == RON_OK) {
+        status = ron_history_reader_watermark(reader, watermark);
+        ron_history_reader_close(reader);
+    }
+
+    return status;
+}

@@ -1,0 +1,606 @@
+#!/usr/bin/perl
+
+# ronctl as a new user tries it: every command, its answers, its exit codes;
+# and a ledger that somebody has been at.
+
+use strict;
+use warnings;
+
+use File::Temp qw(tempdir);
+use JSON::PP qw(decode_json);
+use Test::More;
+use Time::HiRes qw(sleep);
+
+my $build = $ENV{RON_BUILD} || 'build';
+my $ronctl = "$build/ronctl";
+my $maker = "$build/t/unit/snapshot_test";
+
+plan skip_all => "no $ronctl" if !-x $ronctl;
+plan skip_all => "no $maker" if !-x $maker;
+
+my $dir = tempdir('ron-ctl-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+my ($out, $err, $rc);
+
+# ---- help ------------------------------------------------------------------
+
+ctl();
+is($rc, 2, 'alone it shows help and fails');
+like($out, qr/^usage: ronctl <command>/m, 'usage');
+
+ctl('--help');
+is($rc, 0, '--help');
+
+my @commands = $out =~ /^  ((?:ledger|token|keys|completion)(?: [a-z-]+)*)  /mg;
+
+cmp_ok(scalar @commands, '>=', 23, 'all commands are listed');
+
+for my $command (@commands) {
+    ctl((split / /, $command), '--help') if $command ne 'completion';
+    ctl('help', 'completion') if $command eq 'completion';
+    is($rc, 0, "$command --help");
+    like($out, qr/^usage: ronctl \Q$command\E/, 'begins with its usage');
+
+    unlike($out, qr/.{81}/, 'in 80 columns');
+}
+
+ctl('--version');
+like($out, qr/^ronctl \d+\.\d+\.\d+$/, '--version');
+
+ctl('ledger', 'verfy', $dir);
+is($rc, 2, 'a typing error');
+like($err, qr/did you mean "ronctl ledger verify"\?/, 'is understood');
+
+ctl('verify', $dir);
+like($err, qr/did you mean "ronctl ledger verify"\?/, 'half a command too');
+
+ctl('ledger');
+is($rc, 2, 'a group alone');
+like($out, qr/^  ledger verify /m, 'lists its commands');
+
+for my $wrong ([ 'ledger', 'verify' ], [ 'ledger', 'verify', 'a', 'b' ],
+               [ 'ledger', 'verify', '--frm', '1', 'a' ],
+               [ 'ledger', 'verify', 'a', '--from' ],
+               [ 'ledger', 'verify', 'a', '--from', 'x' ],
+               [ 'ledger', 'verify', 'a', '--from=-1' ],
+               [ 'ledger', 'verify', 'a', '--no-replay=1' ])
+{
+    ctl(@$wrong);
+    is($rc, 2, "refused: @$wrong");
+    like($err, qr/^ronctl: /, 'with a message');
+}
+
+ctl('completion', 'bash');
+is($rc, 0, 'completion');
+spew("$dir/completion", $out);
+
+is(completed('ledger', 'ver'), 'verify', 'completes a command');
+is(completed('ledger', 'verify', '--no'), '--no-replay', 'and an option');
+like(completed(''), qr/\bledger\b.*\btoken\b|\btoken\b.*\bledger\b/,
+     'and knows the groups');
+
+# ---- keys and tokens -------------------------------------------------------
+
+ctl('keys', 'new', "$dir/ron.keys");
+is($rc, 0, 'keys new');
+is((stat "$dir/ron.keys")[2] & 07777, 0600, 'is for its owner only');
+like(slurp("$dir/ron.keys"), qr{^dev [A-Za-z0-9+/]{43}=\n\z}, 'one key, dev');
+
+my $old = slurp("$dir/ron.keys");
+
+ctl('keys', 'new', "$dir/ron.keys");
+is($rc, 3, 'an existing file is left alone');
+is(slurp("$dir/ron.keys"), $old, 'to the byte');
+
+ctl('token', 'mint', '--keys', "$dir/ron.keys", '--svc', 'wallet', '--act',
+    'read transfer', '--account', 'acc_a', '--before', '1h', '--id', 'x1');
+is($rc, 0, 'token mint');
+
+my $token = $out;
+
+chomp $token;
+ctl('token', 'show', $token, '--keys', "$dir/ron.keys");
+is($rc, 0, 'token show');
+like($out, qr/^valid\s+yes$/m, 'says that it is valid');
+like($out, qr/^caveat\s+act = read transfer$/m, 'and what it allows');
+
+ctl('keys', 'rotate', "$dir/ron.keys", 'k2');
+is($rc, 0, 'keys rotate');
+is((stat "$dir/ron.keys")[2] & 07777, 0600, 'keeps the mode');
+like(slurp("$dir/ron.keys"), qr/^k2 .*\n\Q$old\E\z/, 'new key in front');
+
+ctl('token', 'show', $token, '--keys', "$dir/ron.keys");
+is($rc, 0, 'the token goes on working');
+
+ctl('token', 'attenuate', $token, '--max-amount', '100');
+is($rc, 0, 'token attenuate');
+my $weaker = $out;
+chomp $weaker;
+isnt($weaker, $token, 'is another token');
+ctl({ in => "$weaker\n" }, 'token', 'show', '--keys', "$dir/ron.keys",
+    '--json');
+my $shown = decode_json($out);
+ok($shown->{valid}, 'which is valid');
+is($shown->{caveats}[-1], 'max_amount = 100', 'and weaker');
+
+ctl('keys', 'rotate', "$dir/ron.keys", 'k3');
+ctl('token', 'show', $token, '--keys', "$dir/ron.keys");
+is($rc, 1, 'two rotations later it does not');
+like($out, qr/^valid\s+unknown key$/m, 'and says why');
+ctl('keys', 'rotate', "$dir/ron.keys", 'k3');
+is($rc, 1, 'a name is not used twice');
+ctl('keys', 'list', "$dir/ron.keys");
+is($out, "k3  (mints)\nk2  (verifies)\n", 'keys list');
+
+for my $bad ([ '--max-amount', '1.5' ], [ '--before', 'soon' ],
+             [ '--ip', 'here' ], [ '--caveat', 'colour = red' ],
+             [ '--svc', 'nothing' ])
+{
+    ctl('token', 'mint', '--keys', "$dir/ron.keys", @$bad);
+    is($rc, 2, "no caveat: @$bad");
+}
+
+ctl('token', 'mint', '--keys', "$dir/ron.keys", '--act', 'raed');
+like($err, qr/"raed" is no act/, 'a strange act is pointed out');
+
+ctl('keys', 'signing', 'ledger.example', '--out', "$dir/sign.key");
+is($rc, 0, 'keys signing');
+my $public = $out;
+chomp $public;
+like($public, qr{^ledger\.example\+[0-9a-f]{8}\+[A-Za-z0-9+/=]+$},
+     'prints a verifier key');
+like(slurp("$dir/sign.key"), qr/^PRIVATE\+KEY\+ledger\.example\+/, 'the file');
+is((stat "$dir/sign.key")[2] & 07777, 0600, 'is for its owner only');
+ctl('keys', 'public', "$dir/sign.key");
+is($out, "$public\n", 'keys public');
+spew("$dir/sign.pub", "$public\n");
+
+# ---- a ledger --------------------------------------------------------------
+
+my $ledger = "$dir/ledger";
+
+is(system($maker, 'make', $ledger, 60, "$dir/sign.key"), 0, 'a ledger');
+is(system($maker, 'make', $ledger, 60, "$dir/sign.key"), 0, 'grown');
+
+ctl('ledger', 'info', $ledger, '--json');
+is($rc, 0, 'info');
+my $info = decode_json($out);
+is($info->{ledger_id}, 77, 'its id');
+cmp_ok($info->{seq}, '>', 2000, 'its height');
+is($info->{epoch}, 2, 'its epoch');
+
+ctl('ledger', 'verify', $ledger);
+is($rc, 0, 'verify') or diag($out, $err);
+like($out, qr/^OK$/m, 'says OK');
+like($out, qr/^  root       $info->{root}$/m, 'and the root');
+like($out, qr{^  took .* entries/s$}m, 'and how fast it was');
+unlike($err, qr/\e/, 'no progress where there is no terminal');
+
+ctl('ledger', 'verify', "sqlite:$ledger", '--json', '--public-key', $public);
+my $report = decode_json($out);
+ok($report->{ok} && $report->{replayed} && $report->{published_verified},
+   'as JSON, by the url, with the signature');
+is($report->{seq}, $info->{seq}, 'all of it');
+
+ctl('ledger', 'verify', $ledger, '--from', $info->{seq} - 100, '--json');
+cmp_ok(decode_json($out)->{from}, '>', 1, 'from the middle');
+
+my $drawn = `script -qec "$ronctl ledger verify $ledger" /dev/null 2>/dev/null`;
+like($drawn, qr/OK/, 'verify on a terminal');
+
+ctl('ledger', 'verify', "$dir/nothing");
+is($rc, 3, 'no ledger');
+like($err, qr/no such directory/, 'is said');
+mkdir "$dir/empty", 0700;
+ctl('ledger', 'verify', "$dir/empty", '--json');
+is($rc, 3, 'an empty directory');
+ok(!decode_json($out)->{ok}, 'as JSON too');
+
+ctl('ledger', 'entries', $ledger);
+is(scalar(() = $out =~ /\n/g), 21, 'entries: the newest 20 and a headline');
+ctl('ledger', 'entries', $ledger, '--from', 5, '--to', 9, '--json');
+is_deeply([ map { decode_json($_)->{seq} } split /\n/, $out ], [ 5 .. 9 ],
+          'a range');
+ctl('ledger', 'entries', $ledger, '--account', 'acc_03', '--json');
+my @all = map { decode_json($_) } split /\n/, $out;
+cmp_ok(scalar @all, '>', 100, 'an account');
+is(scalar(grep { $_->{account} ne 'acc_03' && ($_->{to} // '') ne 'acc_03' }
+              @all), 0, 'and nobody else');
+
+# ---- proofs ----------------------------------------------------------------
+
+ctl('ledger', 'proof', 'inclusion', $ledger, 42, '--size', 1000);
+is($rc, 0, 'proof inclusion');
+my $proof = decode_json($out);
+is_deeply([ sort keys %$proof ], [ qw(leaf path root seq size) ],
+          'has what the contract says');
+spew("$dir/proof", $out);
+ctl('ledger', 'proof', 'verify', "$dir/proof");
+is($rc, 0, 'and verifies');
+
+for my $member (qw(leaf root)) {
+    my %bad = (%$proof, $member => 'ab' x 32);
+    ctl({ in => JSON::PP->new->encode(\%bad) }, 'ledger', 'proof', 'verify',
+        '-');
+    is($rc, 1, "not with another $member");
+}
+
+ctl({ in => JSON::PP->new->encode({ %$proof, seq => 43 }) }, 'ledger',
+    'proof', 'verify', '-');
+is($rc, 1, 'not for another seq');
+
+# The head of the ledger is a signed note behind the page's 28 bytes.
+
+my $head = substr(slurp("$ledger/head"), 28);
+$head =~ s/\0+\z//;
+spew("$dir/checkpoint", $head);
+
+ctl('ledger', 'proof', 'inclusion', $ledger, 42);
+spew("$dir/proof", $out);
+ctl('ledger', 'proof', 'verify', "$dir/proof", '--checkpoint',
+    "$dir/checkpoint", '--public-key', "$dir/sign.pub");
+is($rc, 0, 'a proof, a checkpoint and a key are enough');
+like($out, qr/whose root is signed by that key/, 'to be sure');
+ctl('keys', 'signing', 'ledger.example', '--out', "$dir/other.key");
+ctl('ledger', 'proof', 'verify', "$dir/proof", '--checkpoint',
+    "$dir/checkpoint", '--public-key', (split /\n/, $out)[0]);
+is($rc, 1, 'another key is not');
+
+ctl('ledger', 'proof', 'consistency', $ledger, 100, 2000);
+is($rc, 0, 'proof consistency');
+$proof = decode_json($out);
+is_deeply([ sort keys %$proof ], [ qw(from from_root path to to_root) ],
+          'has what the contract says');
+ctl({ in => $out }, 'ledger', 'proof', 'verify', '-');
+is($rc, 0, 'and verifies');
+ctl('ledger', 'proof', 'inclusion', $ledger, 999999);
+is($rc, 2, 'no proof of what is not there');
+
+# ---- export and import -----------------------------------------------------
+
+ctl('ledger', 'export', $ledger, '--out', "$dir/export");
+is($rc, 0, 'export');
+my @lines = split /\n/, slurp("$dir/export");
+ok(exists decode_json($lines[0])->{ron_export}, 'a header');
+is(decode_json($lines[-1])->{end}{root}, $info->{root}, 'and an end');
+ctl('ledger', 'export', $ledger, '--out', "$dir/export");
+is($rc, 3, 'never over a file');
+
+ctl({ from => "$dir/export" }, 'ledger', 'import', "$dir/imported");
+is($rc, 0, 'import') or diag($err);
+ctl('ledger', 'verify', "$dir/imported", '--json');
+is(decode_json($out)->{root}, $info->{root}, 'gives the same root');
+ctl('ledger', 'info', "$dir/imported", '--json');
+is(decode_json($out)->{ledger_id}, 77, 'and the same ledger');
+ctl('ledger', 'import', "$dir/imported", "$dir/export");
+is($rc, 3, 'never over a ledger');
+
+spew("$dir/short", join("\n", @lines[0 .. $#lines - 1]) . "\n");
+ctl('ledger', 'import', "$dir/short-ledger", "$dir/short");
+is($rc, 1, 'a text that is not whole');
+like($err, qr/not whole/, 'is called so');
+ok(!-e "$dir/short-ledger", 'and leaves nothing');
+is(scalar(glob "$dir/*.part*"), undef, 'anywhere');
+
+# ---- snapshot and restore --------------------------------------------------
+
+ctl('ledger', 'snapshot', $ledger, "$dir/snap");
+is($rc, 2, 'a snapshot without a key');
+ctl('ledger', 'snapshot', $ledger, "$dir/snap", '--key', "$dir/sign.key");
+is($rc, 0, 'a snapshot') or diag($err);
+ctl('ledger', 'verify', "$dir/snap");
+is($rc, 0, 'is a ledger that verifies');
+is(system($maker, 'make', $ledger, 10, "$dir/sign.key"), 0, 'more came');
+ctl('ledger', 'snapshot', $ledger, "$dir/snap", '--key', "$dir/sign.key",
+    '--json');
+is(decode_json($out)->{first}, $info->{seq} + 1, 'only that is copied');
+
+ctl('ledger', 'restore', "$dir/snap", "$dir/restored", '--public-key',
+    "$dir/sign.pub");
+is($rc, 0, 'restored') or diag($err);
+is(system($maker, 'make', "$dir/restored", 5), 0, 'and written again');
+ctl('ledger', 'verify', "$dir/restored");
+is($rc, 0, 'and good');
+ctl('ledger', 'restore', "$dir/snap", "$dir/restored", '--public-key',
+    "$dir/sign.pub");
+is($rc, 3, 'never over a ledger');
+
+sqlite("$dir/snap", 'DROP TRIGGER journal_update; UPDATE journal SET '
+       . 'time_ms = time_ms + 1 WHERE seq = 49');
+ctl('ledger', 'restore', "$dir/snap", "$dir/no", '--public-key',
+    "$dir/sign.pub");
+is($rc, 1, 'a snapshot that somebody has been at');
+like($err, qr/commit at seq 49 is not good/, 'is refused with the place');
+ok(!-e "$dir/no", 'and leaves nothing');
+
+# ---- tampering -------------------------------------------------------------
+
+my ($first, $count) = split /\|/,
+    sqlite($ledger, 'SELECT seq, count FROM journal LIMIT 1 OFFSET 40');
+my $last = $first + $count - 1;
+
+for my $column (qw(count epoch time_ms prev_root root chain body)) {
+    my $value = $column =~ /count|epoch|time/ ? "$column + 1"
+        : "CAST(substr($column, 1, length($column) - 1) || x'7e' AS BLOB)";
+
+    tampered("DROP TRIGGER journal_update; UPDATE journal SET $column = "
+             . "$value WHERE seq = $first");
+    is($rc, 1, "$column was edited");
+    my $said = decode_json($out);
+    is($said->{bad_seq}, $first, 'located to its commit');
+    is($said->{what}, $column, 'and its column');
+}
+
+tampered("DROP TRIGGER journal_update; UPDATE journal SET time_ms = time_ms "
+         . "+ 1 WHERE seq = $first");
+ctl('ledger', 'verify', "$dir/t");
+like($out, qr/^DAMAGED\n  commit     seq $first to $last$/m,
+     'the commit is named for people too');
+like($out, qr/^  good       up to seq @{[ $first - 1 ]}$/m,
+     'and what is good');
+ctl('ledger', 'export', "$dir/t", '--out', "$dir/t.export");
+is($rc, 1, 'it is not exported');
+ok(!-e "$dir/t.export", 'not in part either');
+
+tampered("DROP TRIGGER journal_delete; DELETE FROM journal WHERE seq = "
+         . $first);
+is(decode_json($out)->{what}, 'missing', 'a commit is missing');
+
+tampered('DROP TRIGGER journal_delete; DELETE FROM journal WHERE seq = '
+         . '(SELECT max(seq) FROM journal)');
+is($rc, 1, 'the last commit was cut off');
+like(decode_json($out)->{why}, qr/has been cut/, 'and it is said');
+
+tampered("UPDATE checkpoint SET body = CAST(substr(body, 1, length(body) - 1)"
+         . " || x'7e' AS BLOB)");
+is($rc, 1, 'checkpoints were edited');
+is(decode_json($out)->{what}, 'checkpoint', 'and it is said');
+
+# A WAL that was removed while the ledger was alive.
+
+ok(alive(sub {
+    system("rm -rf $dir/t; cp -a $ledger $dir/t; rm -f $dir/t/ledger.db-*");
+}), 'copied without its WAL');
+ctl('ledger', 'verify', "$dir/t", '--json');
+is($rc, 1, 'is noticed');
+ok(!decode_json($out)->{ok}, 'by the published head, or by what is torn');
+
+# ---- a ledger that is alive ------------------------------------------------
+
+my $live = 0;
+
+ok(alive(sub {
+    for (1 .. 5) {
+        ctl('ledger', 'verify', $ledger, '--json');
+        $live += $rc == 0;
+        diag($out, $err) if $rc;
+        ctl('ledger', 'snapshot', $ledger, "$dir/live", '--key',
+            "$dir/sign.key");
+        $live += $rc == 0;
+        diag($err) if $rc;
+    }
+
+    ctl('ledger', 'clear-mark', $ledger);
+    is($rc, 0, 'no mark, nothing to clear');
+    ctl('ledger', 'reindex', $ledger, '--tags');
+    is($rc, 4, 'what needs the lock says who has it');
+}), 'somebody writes meanwhile');
+is($live, 10, 'verify and snapshot of a ledger that is being written');
+
+# ---- safe mode, history, tags ----------------------------------------------
+
+ctl('ledger', 'mark', $ledger);
+is($rc, 0, 'no mark');
+mark($ledger, 'fsync failed');
+ctl('ledger', 'mark', $ledger);
+is($rc, 1, 'a mark');
+is($out, "fsync failed\n", 'and its reason');
+ctl('ledger', 'info', $ledger);
+like($out, qr/^safe mode  fsync failed$/m, 'info shows it');
+
+system("rm -rf $dir/t; cp -a $ledger $dir/t");
+sqlite("$dir/t", "DROP TRIGGER journal_update; UPDATE journal SET time_ms = "
+       . "time_ms + 1 WHERE seq = $first");
+ctl('ledger', 'clear-mark', "$dir/t");
+is($rc, 1, 'it stays where verify fails');
+like($err, qr/the mark stays/, 'and says so');
+
+ctl('ledger', 'clear-mark', $ledger);
+is($rc, 0, 'cleared after a clean verify') or diag($err);
+ctl('ledger', 'mark', $ledger);
+is($rc, 0, 'gone');
+
+ctl('ledger', 'reindex', $ledger);
+is($rc, 0, 'reindex') or diag($err);
+is(sqlite($ledger, 'SELECT count(*) = max(seq) FROM entries', 'history.db'),
+   1, 'history has every entry');
+
+# One whose height is the same in every run: no tile, tag or checkpoint
+# happens to end with what is cut.
+
+ctl('ledger', 'reindex', "$dir/imported");
+is($rc, 0, 'another one');
+system("rm -rf $dir/t; cp -a $dir/imported $dir/t");
+sqlite("$dir/t", 'DROP TRIGGER journal_delete; DELETE FROM journal WHERE seq '
+       . '= (SELECT max(seq) FROM journal)');
+ctl('ledger', 'verify', "$dir/t", '--json');
+is(decode_json($out)->{what}, 'history', 'a cut that history tells');
+ctl('ledger', 'reindex', "$dir/t");
+is($rc, 1, 'that witness is not thrown away');
+ctl('ledger', 'reindex', "$dir/t", '--force');
+is($rc, 0, 'unless forced');
+
+ctl('ledger', 'reindex', $ledger, '--tags', '--json');
+is($rc, 0, 'reindex --tags');
+is(system($maker, 'make', $ledger, 5, "$dir/sign.key"), 0,
+   'and a writer goes on');
+ctl('ledger', 'verify', $ledger);
+is($rc, 0, 'good to the end') or diag($out, $err);
+
+# ---- bench, interrupts -----------------------------------------------------
+
+ctl('ledger', 'bench', '--dir', $dir, '--entries', 2000, '--rounds', 1,
+    '--accounts', 100, '--json');
+is($rc, 0, 'bench') or diag($err);
+ok(decode_json($out)->{ledger_per_s}, 'gives a figure');
+
+my $pid = open(my $pipe, '-|', "exec $ronctl ledger import $dir/int "
+               . "<$dir/fifo 2>&1; echo") if system("mkfifo $dir/fifo") == 0;
+open(my $fifo, '>', "$dir/fifo") or die;
+print $fifo join("\n", @lines[0 .. 50]), "\n";
+$fifo->flush;
+sleep 0.3;
+kill 'INT', $pid;
+close $fifo;
+like(join('', <$pipe>), qr/interrupted/, 'an interrupt ends it');
+close $pipe;
+is($? >> 8, 130, 'with its exit code');
+is(scalar(() = glob "$dir/int*"), 0, 'and leaves nothing');
+
+done_testing();
+
+
+sub ctl {
+    my (@args) = @_;
+    my %how = ref $args[0] ? %{ shift @args } : ();
+
+    spew("$dir/.in", $how{in} // '');
+
+    my $pid = fork // die "fork: $!";
+
+    if ($pid == 0) {
+        open(STDIN, '<', $how{from} // "$dir/.in") or die;
+        open(STDOUT, '>', "$dir/.out") or die;
+        open(STDERR, '>', "$dir/.err") or die;
+        exec { $ronctl } $ronctl, @args or die "$ronctl: $!";
+    }
+
+    waitpid($pid, 0);
+    $rc = $? & 127 ? -($? & 127) : $? >> 8;
+    ($out, $err) = (slurp("$dir/.out"), slurp("$dir/.err"));
+
+    return $rc;
+}
+
+
+# A copy of the ledger, edited by SQL, then verified.
+
+sub tampered {
+    my ($sql) = @_;
+
+    system("rm -rf $dir/t; cp -a $ledger $dir/t");
+    sqlite("$dir/t", $sql);
+
+    return ctl('ledger', 'verify', "$dir/t", '--json');
+}
+
+
+sub sqlite {
+    my ($where, $sql, $name) = @_;
+
+    $name //= 'ledger.db';
+    spew("$dir/.sql", "$sql;\n");
+
+    my $text = `sqlite3 $where/$name <$dir/.sql 2>&1`;
+
+    chomp $text;
+
+    return $text;
+}
+
+
+# Runs something while a writer has the ledger and grows it.
+
+sub alive {
+    my ($what) = @_;
+    my $pid = fork // die "fork: $!";
+
+    if ($pid == 0) {
+        exec { $maker } $maker, 'grow', $ledger, 100000, 2 or die;
+    }
+
+    sleep 0.7;
+    $what->();
+
+    my $alive = waitpid($pid, 1) == 0;
+
+    kill 'KILL', $pid;
+    waitpid($pid, 0);
+
+    return $alive;
+}
+
+
+# The page that a server writes when it must not go on.
+
+sub mark {
+    my ($where, $reason) = @_;
+    my $program = "$dir/mark";
+
+    spew("$program.c", <<'END');
+#include <stdio.h>
+#include "ron_store.h"
+int
+main(int argc, char **argv)
+{
+    char              url[1024];
+    ron_store_t      *store;
+    ron_store_conf_t  conf = { .url = url };
+
+    (void) argc;
+    snprintf(url, sizeof(url), "sqlite:%s", argv[1]);
+
+    return ron_store_open(&conf, &store) != RON_OK
+           || ron_store_mark_write(store, ron_cstr(argv[2])) != RON_OK;
+}
+END
+    my $cc = $ENV{CC} || 'cc';
+    my $blake3 = -e "$build/libblake3.a" ? "$build/libblake3.a"
+        : '-lblake3';
+    my $includes = join ' ', map { "-I$_" } glob 'src/*';
+
+    system("$cc -D_GNU_SOURCE $includes -o $program $program.c "
+           . "$build/libron.a $blake3 -lsqlite3 -lyajl -lcrypto -lz -lzstd "
+           . '-lpthread') == 0 or BAIL_OUT('no program that marks');
+
+    is(system($program, $where, $reason), 0, 'marked');
+
+    return;
+}
+
+
+sub completed {
+    my @words = @_;
+    my $list = join ' ', map { "'$_'" } 'ronctl', @words;
+
+    spew("$dir/complete", ". $dir/completion\nCOMP_WORDS=($list)\n"
+         . 'COMP_CWORD=' . @words . "\n_ronctl\n"
+         . "printf '%s\\n' \"\${COMPREPLY[@]}\" | sort -u | paste -sd' '\n");
+
+    my $text = `bash $dir/complete`;
+
+    chomp $text;
+
+    return $text;
+}
+
+
+sub slurp {
+    my ($path) = @_;
+
+    open(my $file, '<:raw', $path) or die "$path: $!";
+    local $/;
+    my $text = <$file>;
+
+    return $text // '';
+}
+
+
+sub spew {
+    my ($path, $text) = @_;
+
+    open(my $file, '>:raw', $path) or die "$path: $!";
+    print $file $text;
+    close $file or die "$path: $!";
+
+    return;
+}

@@ -1,0 +1,483 @@
+
+/*
+ * history.db: says what the journal says, whenever it is deleted, damaged or
+ * read; and tells when the journal has lost what it knows.
+ */
+
+#include "ron_test.h"
+#include "lib_ledger.h"
+#include "ron_entry.h"
+#include "ron_history.h"
+#include "ron_log.h"
+#include "ron_port.h"
+
+#include <sqlite3.h>
+#include <unistd.h>
+
+
+#define SEQS_MAX  100000
+
+
+typedef struct {
+    char       account[16];
+    uint64_t   n;
+    uint64_t   seqs[SEQS_MAX];
+} seqs_t;
+
+
+static seqs_t         journal_seqs, history_seqs;
+static char           dir[256];
+static ron_store_t   *store;
+
+
+static void
+quiet(void *ctx, ron_log_level_t level, const char *line)
+{
+    (void) ctx;
+    (void) level;
+    (void) line;
+}
+
+
+static uint64_t
+sql_number(const char *sql)
+{
+    char           path[300];
+    uint64_t       n;
+    sqlite3       *db;
+    sqlite3_stmt  *stmt;
+
+    n = UINT64_MAX;
+    snprintf(path, sizeof(path), "%s/history.db", dir);
+
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK
+        && sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK)
+    {
+        if (sqlite3_step(stmt) == SQLITE_ROW) {
+            n = (uint64_t) sqlite3_column_int64(stmt, 0);
+        }
+
+        sqlite3_finalize(stmt);
+    }
+
+    sqlite3_close(db);
+
+    return n;
+}
+
+
+static ron_status_t
+journal_row(void *ctx, const ron_row_t *row)
+{
+    ron_rd_t      rd;
+    ron_str_t     bytes;
+    ron_entry_t   e;
+    seqs_t       *s = ctx;
+
+    ron_rd_init(&rd, row->body);
+
+    while (ron_body_next(&rd, &bytes) == RON_OK) {
+        if (ron_entry_decode(bytes, &e) == RON_OK && s->n < SEQS_MAX
+            && (ron_str_eq(e.account, ron_cstr(s->account))
+                || ron_str_eq(e.to, ron_cstr(s->account))))
+        {
+            s->seqs[s->n++] = e.seq;
+        }
+    }
+
+    return RON_OK;
+}
+
+
+static ron_status_t
+history_seq(void *ctx, uint64_t seq)
+{
+    seqs_t  *s = ctx;
+
+    if (s->n < SEQS_MAX) {
+        s->seqs[s->n++] = seq;
+    }
+
+    return RON_OK;
+}
+
+
+/* Is what history says of an account what the journal says of it? */
+
+static bool
+same_account(ron_history_reader_t *reader, const char *account)
+{
+    bool           same;
+    uint64_t       next, before, mark, n;
+    ron_reader_t  *journal;
+
+    memset(&journal_seqs, 0, sizeof(seqs_t));
+    memset(&history_seqs, 0, sizeof(seqs_t));
+    snprintf(journal_seqs.account, sizeof(journal_seqs.account), "%s",
+             account);
+
+    if (ron_reader_open(store, &journal) != RON_OK) {
+        return false;
+    }
+
+    next = 1;
+
+    while (ron_reader_rows(journal, next, 1 << 20, journal_row,
+                           &journal_seqs, &next) == RON_OK)
+    {
+        /* all of them */
+    }
+
+    ron_reader_close(journal);
+
+    /* In pages of 7, by the cursor. */
+
+    before = 0;
+
+    do {
+        n = history_seqs.n;
+
+        if (ron_history_account(reader, ron_cstr(account), before, 7,
+                                history_seq, &history_seqs, &mark) != RON_OK)
+        {
+            return false;
+        }
+
+        before = history_seqs.n ? history_seqs.seqs[history_seqs.n - 1] : 0;
+
+    } while (history_seqs.n != n);
+
+    same = history_seqs.n == journal_seqs.n;
+
+    for (uint64_t i = 0; same && i < journal_seqs.n; i++) {
+        same = history_seqs.seqs[i]
+               == journal_seqs.seqs[journal_seqs.n - 1 - i];
+    }
+
+    if (!same) {
+        diag("%s: %llu in history, %llu in the journal", account,
+             (unsigned long long) history_seqs.n,
+             (unsigned long long) journal_seqs.n);
+    }
+
+    return same && journal_seqs.n > 10;
+}
+
+
+static bool
+same_accounts(void)
+{
+    bool                   same;
+    char                   account[16];
+    ron_history_reader_t  *reader;
+
+    if (ron_history_reader_open(dir, &reader) != RON_OK) {
+        return false;
+    }
+
+    same = true;
+
+    for (unsigned i = 0; same && i < LEDGER_ACCOUNTS; i++) {
+        snprintf(account, sizeof(account), "acc_%02u", i);
+        same = same_account(reader, account);
+    }
+
+    ron_history_reader_close(reader);
+
+    return same;
+}
+
+
+/* Steps until level; how many steps it took. */
+
+static unsigned
+catch_up(ron_history_t *h, uint32_t max_n, ron_status_t *status)
+{
+    unsigned   n;
+    ron_buf_t  why;
+
+    ron_buf_init(&why, 0);
+
+    for (n = 0; (*status = ron_history_step(h, max_n, &why)) == RON_OK
+                || *status == RON_AGAIN; n++)
+    {
+        ron_buf_reset(&why);
+    }
+
+    if (*status != RON_ENOTFOUND) {
+        diag("%.*s", (int) why.len, why.len ? (const char *) why.data : "");
+    }
+
+    ron_buf_free(&why);
+
+    return n;
+}
+
+
+static void
+test_project(ledger_t *l)
+{
+    uint64_t            seq, mark;
+    ron_buf_t           why;
+    ron_status_t        status;
+    ron_history_t      *h, *second;
+    ron_engine_stat_t   stat;
+
+    ron_buf_init(&why, 0);
+    ron_engine_stat(l->en, &stat);
+    seq = stat.seq;
+
+    is_status(ron_history_peek(dir, &mark), RON_ENOTFOUND,
+              "no history before it is made");
+    is_status(ron_history_open(store, &h, &why), RON_OK, "opened");
+    is_status(ron_history_open(store, &second, &why), RON_EFENCED,
+              "a second projector is refused");
+
+    ok(catch_up(h, 100, &status) > 20, "projected in many steps");
+    is_status(status, RON_ENOTFOUND, "until level");
+    is_u64(ron_history_watermark(h), seq, "watermark is the head");
+    is_u64(sql_number("SELECT count(*) FROM entries"), seq,
+           "as many entries as the journal");
+    is_u64(sql_number("SELECT max(seq) FROM entries"), seq, "the last one");
+    is_u64(sql_number("SELECT sum(count) FROM commits"), seq,
+           "commits add up");
+    ok(sql_number("SELECT count(*) FROM holds WHERE closed_seq IS NOT NULL")
+       > 10, "holds were closed");
+    is_u64(sql_number("SELECT count(*) FROM holds WHERE closed_seq IS NULL "
+                      "AND amount = '1000' AND remaining = '700'"), 1,
+           "one is open, what was captured taken off");
+    is_u64(sql_number("SELECT count(*) FROM holds WHERE (remaining = '0') "
+                      "<> (closed_seq IS NOT NULL)"), 0,
+           "closed exactly when nothing is left");
+    is_u64(sql_number("SELECT count(*) FROM holds h WHERE closed_seq IS NOT "
+                      "NULL AND CAST(amount AS INTEGER) <> (SELECT "
+                      "sum(CAST(amount AS INTEGER)) FROM entries e WHERE "
+                      "e.ref = h.seq AND e.kind IN ('Capture', 'Release'))"),
+           0, "captures and releases add up to their hold");
+    ok(same_accounts(), "every account, page by page, as in the journal");
+
+    ron_history_close(h);
+    ron_buf_free(&why);
+}
+
+
+static void
+test_interleaved(ledger_t *l)
+{
+    ron_buf_t           why;
+    ron_status_t        status;
+    ron_history_t      *h;
+    ron_engine_stat_t   stat;
+
+    ron_buf_init(&why, 0);
+    is_status(ron_history_open(store, &h, &why), RON_OK, "opened again");
+
+    for (unsigned i = 0; i < 60; i++) {
+        if (!ledger_grow(l, 2)) {
+            fail("the ledger grows");
+            return;
+        }
+
+        ron_buf_reset(&why);
+        (void) ron_history_step(h, 30, &why);
+
+        /* The file and its log go at any time, together or not. */
+
+        if (i == 20) {
+            ledger_shell("rm -f '%s'/history.db*", dir);
+
+        } else if (i == 40) {
+            ledger_shell("rm -f '%s'/history.db", dir);
+        }
+    }
+
+    (void) catch_up(h, 0, &status);
+    ron_engine_stat(l->en, &stat);
+
+    is_status(status, RON_ENOTFOUND, "level again after two deletions");
+    is_u64(ron_history_watermark(h), stat.seq, "with the head");
+    is_u64(sql_number("SELECT count(*) FROM entries"), stat.seq,
+           "and all entries");
+    ok(same_accounts(), "which are the right ones");
+
+    ron_history_close(h);
+    ron_buf_free(&why);
+}
+
+
+static void
+test_damaged(void)
+{
+    uint64_t        mark;
+    ron_buf_t       why;
+    ron_status_t    status;
+    ron_history_t  *h;
+
+    ron_buf_init(&why, 0);
+    ledger_shell("rm -f '%s'/history.db-*; head -c 20000 /dev/urandom "
+                 "> '%s'/history.db", dir, dir);
+
+    is_status(ron_history_open(store, &h, &why), RON_OK,
+              "garbage is replaced");
+    (void) catch_up(h, 0, &status);
+    is_status(status, RON_ENOTFOUND, "and built again");
+    mark = ron_history_watermark(h);
+    ron_history_close(h);
+
+    ledger_shell("sqlite3 '%s'/history.db 'PRAGMA journal_mode=DELETE' "
+                 "> /dev/null; printf XXXXXXXXXXXXXXXX | dd of='%s'/history.db"
+                 " bs=1 seek=4096 conv=notrunc 2> /dev/null", dir, dir);
+
+    is_status(ron_history_open(store, &h, &why), RON_OK,
+              "a damaged page is no obstacle");
+    (void) catch_up(h, 0, &status);
+    is_u64(ron_history_watermark(h), mark, "level again");
+    ok(same_accounts(), "and right");
+    ron_history_close(h);
+    ron_buf_free(&why);
+}
+
+
+static void
+test_thread(ledger_t *l)
+{
+    uint64_t               mark, deleted;
+    ron_buf_t              why;
+    ron_engine_stat_t      stat;
+    ron_store_conf_t       conf;
+    ron_history_stat_t     hs;
+    ron_history_reader_t  *reader;
+    ron_history_thread_t  *t;
+
+    ron_buf_init(&why, 0);
+    memset(&conf, 0, sizeof(conf));
+    conf.url = l->url;
+    deleted = 0;
+
+    is_status(ron_history_reader_open(dir, &reader), RON_OK, "a reader");
+    is_status(ron_history_thread_start(&conf, &t, &why), RON_OK,
+              "the thread starts");
+
+    for (unsigned i = 0; i < 100; i++) {
+        if (!ledger_grow(l, 3)) {
+            fail("the ledger grows");
+            return;
+        }
+
+        if (i % 30 == 17) {
+            ledger_shell("rm -f '%s'/history.db*", dir);
+            deleted++;
+        }
+
+        /* Readers get an answer or nothing, never a wrong one. */
+
+        if (ron_history_reader_watermark(reader, &mark) == RON_OK) {
+            ron_engine_stat(l->en, &stat);
+
+            if (mark > stat.seq) {
+                fail("watermark %llu is ahead of %llu",
+                     (unsigned long long) mark,
+                     (unsigned long long) stat.seq);
+            }
+        }
+
+        ron_sleep_us(3000);
+    }
+
+    ron_engine_stat(l->en, &stat);
+
+    for (unsigned i = 0; i < 3000; i++) {
+        ron_history_thread_stat(t, &hs);
+
+        if (hs.watermark == stat.seq && hs.status == RON_OK
+            && ron_history_reader_watermark(reader, &mark) == RON_OK
+            && mark == stat.seq)
+        {
+            break;
+        }
+
+        ron_sleep_us(10000);
+    }
+
+    is_u64(deleted, 3, "history was deleted under the thread");
+    is_u64(hs.watermark, stat.seq, "the thread caught up");
+    is_u64(mark, stat.seq, "a reader that was open all the time sees it");
+    ok(same_accounts(), "and it is right");
+    is_status(ron_history_thread_stop(t, 5000), RON_OK, "it stops");
+
+    ron_history_reader_close(reader);
+    ron_buf_free(&why);
+}
+
+
+/* A journal that lost its end, and one that has another past. */
+
+static void
+test_cut(void)
+{
+    char            other[300];
+    ron_buf_t       why;
+    ron_store_t    *mine;
+    ron_history_t  *h;
+
+    ron_buf_init(&why, 0);
+    mine = store;
+
+    ledger_shell("sqlite3 '%s'/ledger.db \"DROP TRIGGER journal_delete; "
+                 "DELETE FROM journal WHERE seq = (SELECT max(seq) FROM "
+                 "journal)\"", dir);
+
+    is_status(ron_history_open(mine, &h, &why), RON_ECORRUPT,
+              "a journal that was cut is noticed");
+    ok(why.len > 0 && strstr((const char *) why.data, "it was cut"),
+       "and said");
+
+    ron_buf_reset(&why);
+    snprintf(other, sizeof(other), "'%s'/history.db*", dir);
+    ledger_shell("rm -f %s", other);
+    is_status(ron_history_open(mine, &h, &why), RON_OK,
+              "without history nobody knows");
+    ron_history_close(h);
+    ron_buf_free(&why);
+}
+
+
+int
+main(void)
+{
+    ledger_t          l;
+    ron_store_conf_t  conf;
+
+    ron_log_set(quiet, NULL, RON_LOG_DEBUG);
+    ledger_dir("history", dir, sizeof(dir));
+
+    /* The last batch captures a part of a hold, which stays open. */
+
+    if (!ledger_open(&l, dir, NULL) || !ledger_grow(&l, 203)) {
+        fail("a ledger");
+        return done_testing();
+    }
+
+    ok(l.refused < 200, "most was accepted (%llu refused)",
+       (unsigned long long) l.refused);
+
+    memset(&conf, 0, sizeof(conf));
+    conf.url = l.url;
+
+    if (ron_store_open(&conf, &store) != RON_OK) {
+        fail("a second handle: %s", ron_store_error(NULL));
+        return done_testing();
+    }
+
+    test_project(&l);
+    test_interleaved(&l);
+    test_damaged();
+    test_thread(&l);
+    ledger_close(&l);
+    test_cut();
+
+    ron_store_close(store);
+    ledger_shell("rm -rf '%s'", dir);
+
+    return done_testing();
+}
