@@ -42,6 +42,7 @@ test|procps|cmd ps|looks at processes
 test|util-linux|cmd setsid|sessions of their own
 test|libmacaroons-dev|hdr macaroons.h|macaroons minted by others
 test|spin|cmd spin|checks the models
+test|prometheus|cmd promtool|checks metrics and alerts
 test|nodejs|cmd node|a second BLAKE3 to compare with
 test|npm|cmd npm|a second BLAKE3 to compare with
 test|ca-certificates|file /etc/ssl/certs/ca-certificates.crt|npm fetches over TLS

@@ -1,0 +1,249 @@
+
+/*
+ * What the HTTP modules share.
+ *
+ * A service (wallet, ledger, ...) is a table of routes below the name of its
+ * location.  A request to one of them goes:
+ *
+ *     access phase    context, correlation id, route, method, capability
+ *     content phase   body -> parse -> call to the helper, or a task
+ *     answer          one reply, ours in every case: ngx_http_ron_reply()
+ *
+ * What NGINX itself refuses becomes a problem in the filter module.
+ */
+
+#ifndef _NGX_HTTP_RON_H_INCLUDED_
+#define _NGX_HTTP_RON_H_INCLUDED_
+
+
+#include "ngx_ron.h"
+
+#include <ngx_http.h>
+
+#include "ron_api.h"
+#include "ron_cap.h"
+
+
+#define NGX_HTTP_RON_ARGS  16
+
+
+typedef struct ngx_http_ron_ctx_s    ngx_http_ron_ctx_t;
+typedef struct ngx_http_ron_route_s  ngx_http_ron_route_t;
+
+
+/* flags of a route */
+
+#define NGX_HTTP_RON_OPEN    0x01       /* no capability is needed */
+#define NGX_HTTP_RON_PREFIX  0x02       /* the path goes on */
+#define NGX_HTTP_RON_JSON    0x04       /* a body, application/json */
+#define NGX_HTTP_RON_WRITE   0x08       /* refused while writes are shed */
+#define NGX_HTTP_RON_KEY     0x10       /* Idempotency-Key is required */
+#define NGX_HTTP_RON_LINES   0x20       /* or application/x-ndjson */
+
+struct ngx_http_ron_route_s {
+    ngx_str_t    path;
+    ngx_uint_t   method;
+    ngx_uint_t   flags;
+    unsigned     act;                   /* RON_CAP_ACT_*; 0: any */
+    ngx_uint_t   number;                /* the service's own */
+    ngx_int_t  (*handler)(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx);
+    ngx_uint_t   metric;                /* RON_D_ROUTE_*, the template */
+};
+
+typedef struct {
+    ngx_str_t              name;
+    unsigned               svc;         /* RON_CAP_SVC_* */
+    ngx_uint_t             metric;      /* RON_D_SERVICE_* */
+    ngx_uint_t             other;       /* RON_D_ROUTE_*_OTHER */
+    ron_admit_t            queue;
+    ngx_http_ron_route_t  *routes;
+} ngx_http_ron_service_t;
+
+
+typedef struct {
+    ngx_str_t              keys_file;
+    ngx_str_t              revoked_file;
+    ron_keyring_t         *ring;
+    ron_revoked_t          revoked;
+    ngx_shm_zone_t        *zone;
+    ron_api_limits_t      *limits;
+    ngx_thread_pool_t     *thread_pool;
+    ngx_uint_t             token_cache; /* capabilities; 0: none */
+    ngx_uint_t             has_api;     /* unsigned  has_api:1; */
+    ngx_uint_t             has_assets;  /* unsigned  has_assets:1; */
+} ngx_http_ron_main_conf_t;
+
+typedef struct {
+    ngx_http_ron_service_t  *service;
+    size_t                   body_max;
+    size_t                   stream_max;    /* 0: no limit */
+    ngx_msec_t               deadline;
+    ngx_flag_t               errors;
+    ngx_uint_t               nonce;
+    ngx_str_t                tenant;
+} ngx_http_ron_loc_conf_t;
+
+
+struct ngx_http_ron_ctx_s {
+    ngx_http_request_t     *request;
+    ngx_http_ron_route_t   *route;
+    ngx_str_t               path;       /* behind a PREFIX route's path */
+    ngx_str_t               corr_id;
+    ron_cap_t              *cap;
+
+    ngx_str_t               idem_key;
+    ngx_str_t               if_match;
+    ngx_str_t               if_none_match;
+    ngx_str_t               request_timeout;
+    ngx_str_t               content_encoding;
+
+    ron_str_t               body;
+    ron_buf_t               body_buf;
+    ngx_event_t             body_timer;
+
+    ngx_uint_t              args_n;
+    ron_api_arg_t           args[NGX_HTTP_RON_ARGS];
+
+    uint64_t                deadline_us;        /* monotonic */
+    ngx_ron_call_t         *call;
+    void                   *data;               /* a task's thread */
+    ngx_uint_t              number;             /* the service's own */
+
+    ron_reason_t            reason;             /* of a problem */
+    ngx_str_t               problem;            /* for the filter */
+
+    ron_admit_t             queue;
+    unsigned                lines:1;    /* application/x-ndjson */
+    unsigned                held:1;     /* the hold's account is allowed */
+    unsigned                admitted:1;
+    unsigned                replied:1;
+    unsigned                key_twice:1;
+    unsigned                replaced:1;
+};
+
+
+/* Made at first use; NULL without memory. */
+ngx_http_ron_ctx_t *ngx_http_ron_get_ctx(ngx_http_request_t *r);
+
+/* The directive of a service's location. */
+char *ngx_http_ron_set_service(ngx_conf_t *cf,
+    ngx_http_ron_service_t *service);
+
+/* Content handler of all services. */
+ngx_int_t ngx_http_ron_handler(ngx_http_request_t *r);
+
+/*
+ * Memory of a pool for what has 128-bit integers in it: NGINX aligns to a
+ * word, and the compiler counts on two.
+ */
+#define ngx_http_ron_memory(pool, size)  ngx_pmemalign(pool, size, 16)
+
+/* The body of POST /ledger/ingest as lines. */
+void ngx_http_ron_ndjson(ngx_http_request_t *r);
+
+/* ron_cap_verify(), through the worker's cache. */
+ron_status_t ngx_http_ron_token_verify(ngx_http_request_t *r,
+    ron_str_t token, ron_cap_t *cap, ron_cap_error_t *err);
+
+/* The zone of this configuration. */
+ron_zone_t *ngx_http_ron_zone(ngx_http_request_t *r);
+
+ngx_msec_t ngx_http_ron_time_left(ngx_http_ron_ctx_t *ctx);
+
+
+/*
+ * A reply.  The body is copied.  What they return is for
+ * ngx_http_finalize_request(), or to be returned by a content handler.
+ */
+ngx_int_t ngx_http_ron_reply(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_str_t *type, ron_str_t body);
+ngx_int_t ngx_http_ron_json(ngx_http_request_t *r, ngx_uint_t status,
+    ron_buf_t *body);
+ngx_int_t ngx_http_ron_problem(ngx_http_request_t *r,
+    const ron_api_error_t *err);
+ngx_int_t ngx_http_ron_refuse(ngx_http_request_t *r, ron_reason_t reason,
+    const char *text, const char *field);
+
+ngx_int_t ngx_http_ron_header(ngx_http_request_t *r, const char *name,
+    ngx_str_t *value);
+
+/* The tag of a version; *same when If-None-Match has it. */
+ngx_int_t ngx_http_ron_etag(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    uint64_t version, ngx_uint_t *same);
+
+/* 304, without a body. */
+ngx_int_t ngx_http_ron_not_modified(ngx_http_request_t *r);
+
+/* A worker's buffer for one answer at a time. */
+ron_buf_t *ngx_http_ron_scratch(void);
+
+/*
+ * Waiting for a call: the request is kept, and let go by done(), which takes
+ * what a reply returned.
+ */
+ngx_int_t ngx_http_ron_wait(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    ngx_ron_call_t *call);
+void ngx_http_ron_done(ngx_http_ron_ctx_t *ctx, ngx_int_t rc);
+
+/* The reply when a call has no answer. */
+ngx_int_t ngx_http_ron_unanswered(ngx_http_request_t *r, ngx_int_t rc);
+
+/* Whether writes are refused now, and why. */
+ron_reason_t ngx_http_ron_shed(void);
+void ngx_http_ron_health(ron_api_health_t *h);
+
+/* A required argument, or with `missing` as its default. */
+ngx_int_t ngx_http_ron_arg_u64(ngx_http_ron_ctx_t *ctx, const char *name,
+    uint64_t missing, uint64_t *v);
+
+
+/* ---- work that blocks, in a thread of the pool -------------------------- */
+
+typedef struct ngx_http_ron_task_s    ngx_http_ron_task_t;
+typedef struct ngx_http_ron_reader_s  ngx_http_ron_reader_t;
+
+/*
+ * `work` runs in a thread and knows nothing of NGINX; it has a reader of the
+ * ledger for itself, and puts its answer into `out`.  RON_OK: `after` is
+ * called, or, when that is NULL, status and body are sent; else the problem
+ * in `err` is.
+ */
+struct ngx_http_ron_task_s {
+    ron_status_t           (*work)(ngx_http_ron_task_t *task);
+    ngx_int_t              (*after)(ngx_http_request_t *r,
+                                    ngx_http_ron_ctx_t *ctx,
+                                    ngx_http_ron_task_t *task);
+    ron_store_t             *store;
+    ron_reader_t            *reader;
+    ron_buf_t                out;
+    ron_buf_t                more;
+    ron_api_error_t          err;
+    ngx_str_t               *type;
+    ron_status_t             rc;
+    uint64_t                 watermark;
+    uint64_t                 a;
+    uint64_t                 b;
+    uint64_t                 c;
+    bool                     flag;
+    ngx_http_ron_ctx_t      *ctx;
+    ngx_http_ron_reader_t   *owner;
+};
+
+/* NULL: the ledger cannot be read, or there is no memory. */
+ngx_http_ron_task_t *ngx_http_ron_task(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx, ron_status_t (*work)(ngx_http_ron_task_t *));
+ngx_int_t ngx_http_ron_task_post(ngx_http_request_t *r,
+    ngx_http_ron_task_t *task);
+
+/* For `work`: a refusal. */
+ron_status_t ngx_http_ron_task_refuse(ngx_http_ron_task_t *task,
+    ron_reason_t reason, const char *text);
+
+/* The reply when there is no task. */
+ngx_int_t ngx_http_ron_no_ledger(ngx_http_request_t *r);
+
+
+extern ngx_module_t  ngx_http_ron_module;
+
+
+#endif /* _NGX_HTTP_RON_H_INCLUDED_ */

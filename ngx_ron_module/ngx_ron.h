@@ -1,0 +1,197 @@
+
+/*
+ * What the files of the glue share: the core module's configuration, the few
+ * words that all processes see, the helper, and the worker's calls to it.
+ *
+ *     ngx_ron_module.c     ron_ledger and its relatives, life of a process
+ *     ngx_ron_helper.c     in the helper: starts, watches and stops libron
+ *     ngx_ron_ipc.c        in a worker: calls to the helper
+ *     ngx_ron_slot.c       a process's counters in the zone
+ *     ngx_ron_log.c        lines of libron's threads into NGINX's log
+ *     ngx_http_ron_*.c     HTTP
+ */
+
+#ifndef _NGX_RON_H_INCLUDED_
+#define _NGX_RON_H_INCLUDED_
+
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_event.h>
+
+#include "ngx_ron_compat.h"
+#include "ron_client.h"
+#include "ron_metrics.h"
+#include "ron_service.h"
+#include "ron_zone.h"
+
+
+#define NGX_RON_VERSION   "0.1.0"
+
+#define NGX_RON_RESTARTS  16
+
+
+/*
+ * In shared memory, one page, the same over a reload.  Each group has one
+ * writer; `generation` is raised by the master when a configuration has been
+ * taken.  All of it may be lost at any time: it only says how things are.
+ */
+
+typedef struct {
+    uint32_t         magic;
+    uint32_t         size;
+
+    ngx_atomic_t     generation;
+
+    /* the helper of the newest generation */
+
+    ngx_atomic_t     helper_pid;
+    ngx_atomic_t     helper_generation;
+    ngx_atomic_t     helper_clean;          /* it went on purpose */
+    ngx_atomic_t     helper_committed;      /* it got something on disk */
+    ngx_atomic_t     backoff;               /* ms before it starts */
+    ngx_atomic_t     restarts;
+    ngx_atomic_t     restart_sec[NGX_RON_RESTARTS];
+} ngx_ron_sh_t;
+
+
+typedef struct {
+    ngx_str_t        url;                   /* "sqlite:<dir>", "memory:<n>" */
+    ngx_str_t        dir;                   /* empty: memory */
+    size_t           memory;
+    ron_digest_t     digest;
+    ngx_str_t        socket;
+    ngx_str_t        origin;
+    ngx_str_t        signing_key;           /* a file */
+    ngx_msec_t       drain_deadline;
+    ngx_msec_t       clock_step;
+    ngx_msec_t       committer_lag;
+    ngx_uint_t       restart_limit;
+    ngx_uint_t       queue_preval;
+    ngx_uint_t       queue_commit;
+    ngx_uint_t       queue_ingress;
+    ngx_uint_t       queue_work;
+    ngx_uint_t       batch_ops;
+    ngx_uint_t       checkpoint_entries;
+    size_t           tag_memory;
+    size_t           key_memory;
+
+    u_char          *file;                  /* where ron_ledger stood */
+    ngx_uint_t       line;
+
+    ngx_path_t      *path;
+    ngx_shm_zone_t  *state_zone;
+    ngx_shm_zone_t  *memory_zone;
+    ngx_shm_zone_t  *cache_zone;            /* ron_zone; data: ron_zone_t */
+    ron_signer_t    *signer;
+    ron_auth_key_t   auth_key;
+    unsigned         has_auth_key:1;
+    unsigned         has_api:1;             /* some location needs a ledger */
+    ngx_uint_t       generation;
+} ngx_ron_conf_t;
+
+
+/* NULL before the shared page is there, and without ron_ledger. */
+ngx_ron_sh_t *ngx_ron_shared(ngx_cycle_t *cycle);
+
+ngx_ron_conf_t *ngx_ron_get_conf(ngx_cycle_t *cycle);
+
+/* The bytes that a ledger in memory has. */
+size_t ngx_ron_memory_len(ngx_ron_conf_t *rcf);
+
+/* Monotonic milliseconds, the same in all processes. */
+uint64_t ngx_ron_now(void);
+
+
+/*
+ * The zone of ron_zone, NULL without one, and this process's slot in it.
+ * Workers and the helper take a slot when they begin; its counters are theirs
+ * alone.
+ */
+ron_zone_t *ngx_ron_zone(void);
+uint32_t ngx_ron_slot(void);
+void ngx_ron_slot_claim(ngx_cycle_t *cycle);
+void ngx_ron_slot_leave(void);
+
+#define ngx_ron_count(metric, s, a, b, c)                                     \
+    ngx_ron_count_n(metric, s, a, b, c, 1)
+void ngx_ron_count_n(ron_metric_t metric, ngx_uint_t s, ngx_uint_t a,
+    ngx_uint_t b, ngx_uint_t c, uint64_t n);
+
+/* NGX_BUSY when `capacity` requests of all workers are in. */
+ngx_int_t ngx_ron_admit(ron_admit_t queue, ngx_uint_t capacity);
+void ngx_ron_admit_done(ron_admit_t queue);
+
+
+/* The path manager, and what NGINX's cache manager process is for us. */
+ngx_msec_t ngx_ron_helper_manager(void *data);
+
+
+/*
+ * Lines of libron: kept in a bounded ring, whatever thread they come from,
+ * and given to NGINX's log by the event loop.
+ */
+void ngx_ron_log_init(ngx_uint_t level);
+void ngx_ron_log_flush(ngx_log_t *log);
+
+
+/* ---- calls -------------------------------------------------------------- */
+
+typedef struct ngx_ron_call_s  ngx_ron_call_t;
+
+/*
+ * NGX_OK and an answer, or NGX_ABORT: no answer came before the deadline or
+ * the last try, and nobody knows what has become of it; or NGX_DECLINED: it
+ * was never sent.  The payload is good during the callback.
+ */
+typedef void (*ngx_ron_call_pt)(void *data, ngx_int_t rc,
+    ron_frame_type_t type, ron_str_t payload);
+
+ngx_int_t ngx_ron_ipc_init_process(ngx_cycle_t *cycle);
+void ngx_ron_ipc_exit_process(ngx_cycle_t *cycle);
+
+/* As the helper said last; RON_STATE_STARTING while there is no connection. */
+ron_life_t ngx_ron_ipc_state(void);
+
+/*
+ * NULL when the pending table is full, the unit does not fit into a frame
+ * (*too_long), or there is no memory.  The callback is never called before
+ * these return.
+ */
+ngx_ron_call_t *ngx_ron_ipc_unit(const ron_unit_t *unit, ngx_msec_t timeout,
+    ngx_ron_call_pt handler, void *data, ngx_uint_t *too_long);
+ngx_ron_call_t *ngx_ron_ipc_balance(ron_str_t account, ron_str_t asset,
+    ngx_msec_t timeout, ngx_ron_call_pt handler, void *data);
+ngx_ron_call_t *ngx_ron_ipc_lookup(ron_str_t scope, ron_str_t key,
+    ngx_msec_t timeout, ngx_ron_call_pt handler, void *data);
+ngx_ron_call_t *ngx_ron_ipc_admin(ron_admin_t what, ngx_msec_t timeout,
+    ngx_ron_call_pt handler, void *data);
+
+/* Nobody waits any more: the operation goes on, its answer goes nowhere. */
+void ngx_ron_ipc_detach(ngx_ron_call_t *call);
+
+
+/* Three arguments: the digits of a mode, which NGINX cannot print as octal. */
+
+#define ngx_ron_mode(fi)                                                      \
+    (ngx_uint_t) (ngx_file_access(fi) >> 6) & 7,                              \
+    (ngx_uint_t) (ngx_file_access(fi) >> 3) & 7,                              \
+    (ngx_uint_t) ngx_file_access(fi) & 7
+
+
+extern ngx_module_t  ngx_ron_module;
+
+
+static ngx_inline ron_str_t
+ngx_ron_str(ngx_str_t *s)
+{
+    ron_str_t  r;
+
+    r.len = s->len;
+    r.data = s->data;
+
+    return r;
+}
+
+
+#endif /* _NGX_RON_H_INCLUDED_ */

@@ -1,0 +1,720 @@
+
+/*
+ * The helper: NGINX's cache manager process, in which libron's threads run
+ * the ledger.  This is its event loop's side: it starts them, says in shared
+ * memory how they are, and stops them.
+ *
+ *     first call of the manager -> wrap the channel -> (wait) -> start
+ *     quit from the master      -> a successor is there: exit now
+ *                                  no successor: serve until the workers are
+ *                                  gone, or the drain deadline
+ *     exit(0), whoever calls it -> stop libron within 200 ms, or _exit(0)
+ *
+ * NGINX's own handler of the channel would let the process exit at the first
+ * word of the master, before workers have finished.  An exit() while a thread
+ * works is not safe, so nothing here exits on an error: it is logged, and
+ * tried again.
+ */
+
+#include "ngx_ron.h"
+#include "ron_history.h"
+#include "ron_port.h"
+
+#include <ngx_channel.h>
+#include <sys/stat.h>
+
+
+#define NGX_RON_TICK            50
+#define NGX_RON_STALE_US        200000
+#define NGX_RON_SWEEP           20
+#define NGX_RON_RETRY           1000
+#define NGX_RON_STOP            200
+#define NGX_RON_JITTER          50
+#define NGX_RON_BACKOFF_MIN     100
+#define NGX_RON_BACKOFF_JITTER  300
+#define NGX_RON_BACKOFF_MAX     5000
+
+
+static void ngx_ron_helper_init(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
+static ngx_msec_t ngx_ron_helper_delay(ngx_ron_conf_t *rcf,
+    ngx_ron_sh_t *sh, ngx_log_t *log);
+static void ngx_ron_helper_wrap(ngx_cycle_t *cycle);
+static void ngx_ron_helper_channel(ngx_event_t *ev);
+static void ngx_ron_helper_quit(void);
+static void ngx_ron_helper_tick(ngx_event_t *ev);
+static void ngx_ron_helper_start(ngx_event_t *ev);
+static void ngx_ron_helper_publish(void);
+static void ngx_ron_helper_project(ngx_log_t *log);
+static void ngx_ron_helper_on_state(void *ctx, ron_life_t state,
+    const char *reason);
+static void ngx_ron_helper_delta(ron_metric_t metric, ngx_uint_t a,
+    uint64_t now, uint64_t *seen);
+static bool ngx_ron_helper_alive(void *ctx, uint32_t pid);
+static void ngx_ron_helper_exit(void);
+static void ngx_ron_helper_on_commit(void *ctx, const ron_batch_t *batch);
+
+
+static ngx_cycle_t         *ngx_ron_helper_cycle;
+static ngx_connection_t    *ngx_ron_helper_channel_c;
+static ngx_event_handler_pt ngx_ron_helper_channel_handler;
+static ngx_event_t          ngx_ron_helper_tick_ev;
+static ngx_event_t          ngx_ron_helper_start_ev;
+static ngx_pid_t            ngx_ron_helper_parent;
+static ron_service_t       *ngx_ron_helper_service;
+static ron_history_thread_t *ngx_ron_helper_history;
+static ngx_uint_t           ngx_ron_helper_history_told;
+static uint64_t             ngx_ron_helper_drain_end;
+static ngx_uint_t           ngx_ron_helper_drained;
+static ngx_uint_t           ngx_ron_helper_ticks;
+static ngx_uint_t           ngx_ron_helper_wiped;   /* the sequencer's */
+
+/* the newest durable batch, under the mutex */
+
+static uint64_t             ngx_ron_helper_seq;
+static uint64_t             ngx_ron_helper_time;
+static ron_hash_t           ngx_ron_helper_root;
+static ron_mutex_t         *ngx_ron_helper_mutex;
+
+/* what was counted already */
+
+static struct {
+    uint64_t  preval_drops;
+    uint64_t  commit_rejects;
+    uint64_t  auth_failures;
+} ngx_ron_helper_seen;
+
+/* an event's data looks like a connection: debug logs read its fd */
+
+static struct {
+    void  *padding[3];
+    int    fd;
+} ngx_ron_helper_ident = { { NULL, NULL, NULL }, -1 };
+
+
+ngx_msec_t
+ngx_ron_helper_manager(void *data)
+{
+    if (ngx_process == NGX_PROCESS_HELPER && ngx_ron_helper_cycle == NULL) {
+        ngx_ron_helper_cycle = (ngx_cycle_t *) ngx_cycle;
+        ngx_ron_helper_init(ngx_ron_helper_cycle,
+                            ngx_ron_get_conf(ngx_ron_helper_cycle));
+    }
+
+    /* NGINX's timer for all managers; ours are our own */
+
+    return 3600 * 1000;
+}
+
+
+static void
+ngx_ron_helper_init(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
+{
+    ngx_msec_t     delay;
+    ngx_event_t   *ev;
+    ngx_ron_sh_t  *sh;
+
+    umask(0077);
+
+    ngx_ron_helper_parent = getppid();
+    ngx_ron_log_init(cycle->log->log_level);
+
+    if (ron_mutex_create(&ngx_ron_helper_mutex) != RON_OK) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0, "ron: no mutex");
+        return;
+    }
+
+    if (atexit(ngx_ron_helper_exit) != 0) {
+        ngx_log_error(NGX_LOG_ALERT, cycle->log, 0, "atexit() failed");
+    }
+
+    ngx_ron_slot_claim(cycle);
+    ngx_ron_helper_wrap(cycle);
+
+    sh = ngx_ron_shared(cycle);
+    delay = ngx_ron_helper_delay(rcf, sh, cycle->log);
+
+    sh->helper_clean = 0;
+    sh->helper_committed = 0;
+    sh->helper_generation = rcf->generation;
+    sh->helper_pid = ngx_pid;
+
+    ev = &ngx_ron_helper_tick_ev;
+    ev->handler = ngx_ron_helper_tick;
+    ev->data = &ngx_ron_helper_ident;
+    ev->log = cycle->log;
+
+    ngx_add_timer(ev, NGX_RON_TICK);
+
+    ev = &ngx_ron_helper_start_ev;
+    ev->handler = ngx_ron_helper_start;
+    ev->data = &ngx_ron_helper_ident;
+    ev->log = cycle->log;
+
+    if (delay) {
+        ngx_add_timer(ev, delay);
+
+    } else {
+        ngx_ron_helper_start(ev);
+    }
+}
+
+
+/*
+ * A helper that dies before it has committed anything would be forked again
+ * at once, hundreds of times a second.
+ */
+
+static ngx_msec_t
+ngx_ron_helper_delay(ngx_ron_conf_t *rcf, ngx_ron_sh_t *sh, ngx_log_t *log)
+{
+    ngx_uint_t  n;
+    ngx_msec_t  delay;
+
+    if (sh->helper_clean || sh->helper_generation != rcf->generation) {
+        sh->backoff = 0;
+        return 0;
+    }
+
+    n = sh->restarts++;
+    ngx_ron_count(RON_M_SERVICE_RESTARTS, RON_D_SERVICE_LEDGER,
+                  RON_D_TASK_HELPER, 0, 0);
+    sh->restart_sec[n % NGX_RON_RESTARTS] = ngx_time();
+
+    if (sh->helper_committed) {
+        sh->backoff = 0;
+        delay = ngx_random() % NGX_RON_JITTER;
+
+    } else if (sh->backoff == 0) {
+        sh->backoff = NGX_RON_BACKOFF_MIN
+                      + ngx_random() % NGX_RON_BACKOFF_JITTER;
+        delay = sh->backoff;
+
+    } else {
+        sh->backoff = ngx_min(sh->backoff * 2, NGX_RON_BACKOFF_MAX);
+        delay = sh->backoff;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, log, 0,
+                  "ron: helper %P died, restart %ui of the ledger in %M ms",
+                  (ngx_pid_t) sh->helper_pid, n + 1, delay);
+
+    return delay;
+}
+
+
+static void
+ngx_ron_helper_wrap(ngx_cycle_t *cycle)
+{
+    ngx_uint_t         i;
+    ngx_connection_t  *c;
+
+    c = cycle->connections;
+
+    for (i = 0; i < cycle->connection_n; i++) {
+
+        if (c[i].fd == ngx_channel && c[i].read && c[i].read->channel
+            && c[i].read->handler)
+        {
+            ngx_ron_helper_channel_c = &c[i];
+            ngx_ron_helper_channel_handler = c[i].read->handler;
+            c[i].read->handler = ngx_ron_helper_channel;
+            return;
+        }
+    }
+
+    ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                  "ron: no channel to the master was found, "
+                  "quit will not wait for workers");
+}
+
+
+static void
+ngx_ron_helper_channel(ngx_event_t *ev)
+{
+    ngx_ron_helper_channel_handler(ev);
+
+    if (ngx_quit && !ngx_terminate) {
+        ngx_quit = 0;
+        ngx_ron_helper_quit();
+    }
+}
+
+
+/* The master wants us to go. */
+
+static void
+ngx_ron_helper_quit(void)
+{
+    ngx_ron_sh_t        *sh;
+    ngx_ron_conf_t      *rcf;
+    ron_service_stat_t   stat;
+
+    if (ngx_ron_helper_drain_end) {
+        return;
+    }
+
+    rcf = ngx_ron_get_conf(ngx_ron_helper_cycle);
+    sh = ngx_ron_shared(ngx_ron_helper_cycle);
+
+    if (ngx_ron_helper_service == NULL || sh->generation != rcf->generation) {
+        ngx_quit = 1;
+        return;
+    }
+
+    ron_service_stat(ngx_ron_helper_service, &stat);
+
+    if (stat.connections == 0) {
+        ngx_quit = 1;
+        return;
+    }
+
+    ngx_ron_helper_drain_end = ngx_ron_now() + rcf->drain_deadline;
+
+    ngx_log_error(NGX_LOG_NOTICE, ngx_ron_helper_cycle->log, 0,
+                  "ron: waiting for %uL workers", stat.connections);
+}
+
+
+static void
+ngx_ron_helper_tick(ngx_event_t *ev)
+{
+    ron_zone_t          *zone;
+    ron_service_stat_t   stat;
+
+    zone = ngx_ron_zone();
+
+    ngx_ron_log_flush(ev->log);
+    ngx_ron_helper_publish();
+
+    if (++ngx_ron_helper_ticks % NGX_RON_SWEEP == 0) {
+
+        if (zone) {
+            (void) ron_zone_slots_sweep(zone, ngx_ron_helper_alive, NULL);
+        }
+
+        ngx_ron_helper_project(ev->log);
+    }
+
+    if (ngx_ron_helper_drain_end == 0 && getppid() != ngx_ron_helper_parent) {
+        ngx_log_error(NGX_LOG_ERR, ev->log, 0,
+                      "ron: the master %P is gone, leaving",
+                      ngx_ron_helper_parent);
+        ngx_ron_helper_quit();
+    }
+
+    if (ngx_ron_helper_drain_end) {
+
+        ron_service_stat(ngx_ron_helper_service, &stat);
+
+        if (stat.connections == 0) {
+            ngx_ron_helper_drained = 1;
+            ngx_quit = 1;
+
+        } else if (ngx_ron_now() >= ngx_ron_helper_drain_end) {
+            ngx_quit = 1;
+        }
+    }
+
+    ngx_add_timer(ev, NGX_RON_TICK);
+}
+
+
+static void
+ngx_ron_helper_start(ngx_event_t *ev)
+{
+    ngx_cycle_t         *cycle;
+    ron_status_t         rc;
+    ngx_ron_conf_t      *rcf;
+    ron_service_conf_t   conf;
+
+    cycle = ngx_ron_helper_cycle;
+    rcf = ngx_ron_get_conf(cycle);
+
+    ron_service_conf_init(&conf);
+
+    conf.engine.store.url = (char *) rcf->url.data;
+    conf.engine.store.create = 1;
+    conf.engine.store.digest = rcf->digest;
+
+    if (rcf->memory_zone) {
+        conf.engine.store.region = rcf->memory_zone->data;
+        conf.engine.store.region_len = ngx_ron_memory_len(rcf);
+    }
+
+    conf.engine.signer = rcf->signer;
+    conf.engine.origin = rcf->origin.len ? (char *) rcf->origin.data : NULL;
+    conf.engine.checkpoint_n = rcf->checkpoint_entries;
+    conf.engine.tag_ram = rcf->tag_memory;
+    conf.engine.key_ram = rcf->key_memory;
+    conf.engine.batch_ops = rcf->batch_ops;
+    conf.engine.clock_step_ms = rcf->clock_step;
+
+    conf.socket = (char *) rcf->socket.data;
+    ngx_memcpy(conf.auth_key, rcf->auth_key.b, RON_AUTH_KEY_LEN);
+    conf.generation = rcf->generation;
+    conf.queue_preval = rcf->queue_preval;
+    conf.queue_commit = rcf->queue_commit;
+    conf.drain_ms = rcf->drain_deadline;
+    conf.on_commit = ngx_ron_helper_on_commit;
+    conf.on_state = ngx_ron_helper_on_state;
+    conf.ctx = ngx_ron_shared(cycle);
+
+    rc = ron_service_start(&conf, &ngx_ron_helper_service);
+
+    if (rc != RON_OK) {
+        ngx_log_error(NGX_LOG_ERR, cycle->log, 0,
+                      "ron: the ledger \"%V\" did not start: %s",
+                      &rcf->url, ron_status_name(rc));
+        ngx_ron_helper_service = NULL;
+        ngx_add_timer(ev, NGX_RON_RETRY);
+    }
+
+    ngx_ron_log_flush(cycle->log);
+}
+
+
+/* On the sequencer's thread: shared memory and nothing else. */
+
+static void
+ngx_ron_helper_on_state(void *ctx, ron_life_t state, const char *reason)
+{
+    ron_zone_t  *zone;
+
+    zone = ngx_ron_zone();
+
+    /* what an earlier writer published must not be believed */
+
+    if (zone && state == RON_STATE_RUNNING && !ngx_ron_helper_wiped) {
+        ngx_ron_helper_wiped = 1;
+        ron_zone_balances_wipe(zone);
+    }
+}
+
+
+static void
+ngx_ron_helper_on_commit(void *ctx, const ron_batch_t *batch)
+{
+    ngx_ron_sh_t  *sh = ctx;
+
+    uint32_t              i, slot;
+    uint64_t              now;
+    ron_zone_t           *zone;
+    ron_event_t           event;
+    ron_zone_balance_t    balance;
+    const ron_balance_t  *b;
+
+    if (batch->status != RON_OK || batch->count == 0) {
+        return;
+    }
+
+    sh->helper_committed = 1;
+
+    ron_mutex_lock(ngx_ron_helper_mutex);
+    ngx_ron_helper_seq = batch->seq + batch->count - 1;
+    ngx_ron_helper_time = batch->time_ms;
+    ngx_ron_helper_root = batch->root;
+    ron_mutex_unlock(ngx_ron_helper_mutex);
+
+    zone = ngx_ron_zone();
+
+    if (zone == NULL) {
+        return;
+    }
+
+    now = ron_clock_wall_ms();
+
+    for (i = 0; i < batch->balance_n; i++) {
+        b = &batch->balances[i];
+
+        balance.available = b->available;
+        balance.held = b->held;
+        balance.nonce = b->nonce;
+        balance.version = b->version;
+        balance.seq = batch->seq + batch->count - 1;
+        balance.as_of_ms = now;
+
+        ron_zone_balance_put(zone, b->account, b->asset, &balance, now);
+    }
+
+    memset(&event, 0, sizeof(ron_event_t));
+
+    event.type = RON_EVENT_COMMIT;
+    event.seq = batch->seq + batch->count - 1;
+    event.count = batch->count;
+    event.time_ms = batch->time_ms;
+    event.data_len = RON_HASH_LEN;
+    memcpy(event.data, batch->root.b, RON_HASH_LEN);
+
+    (void) ron_zone_event_put(zone, &event);
+
+    slot = ngx_ron_slot();
+
+    ron_metric_add(zone, slot, RON_M_LEDGER_ENTRIES, 0, 0, 0, 0,
+                   batch->count);
+    ron_metric_add(zone, slot, RON_M_LEDGER_COMMITS, 0, 0, 0, 0, 1);
+    ron_metric_observe(zone, slot, RON_M_LEDGER_COMMIT_LATENCY, 0, 0, 0, 0,
+                       batch->commit_us);
+    ron_metric_observe(zone, slot, RON_M_COMMITTER_LATENCY, 0, 0, 0, 0,
+                       batch->commit_us);
+    ron_metric_observe(zone, slot, RON_M_SEQUENCER_BATCH, 0, 0, 0, 0,
+                       batch->count);
+}
+
+
+/*
+ * The beat has one writer: the helper that has the ledger.  One that waits
+ * for it says so only when nobody else says anything.
+ */
+
+static void
+ngx_ron_helper_publish(void)
+{
+    uint32_t             slot;
+    ron_beat_t           beat;
+    ron_zone_t          *zone;
+    ngx_ron_conf_t      *rcf;
+    ron_service_stat_t   stat;
+
+    rcf = ngx_ron_get_conf(ngx_ron_helper_cycle);
+    zone = ngx_ron_zone();
+
+    if (zone == NULL || ngx_ron_helper_service == NULL) {
+        return;
+    }
+
+    ron_service_stat(ngx_ron_helper_service, &stat);
+
+    if ((stat.state == RON_STATE_STARTING
+         || stat.state == RON_STATE_FOLLOWING)
+        && ron_zone_beat_read(zone, &beat) == RON_OK
+        && beat.pid != (uint64_t) ngx_pid
+        && ron_clock_mono_us() - beat.beat_us < NGX_RON_STALE_US)
+    {
+        return;
+    }
+
+    ngx_memzero(&beat, sizeof(ron_beat_t));
+
+    beat.state = stat.state;
+    beat.generation = rcf->generation;
+    beat.pid = ngx_pid;
+    beat.beat_us = ron_clock_mono_us();
+    beat.sync_since_us = stat.sync_since_us;
+    beat.seq = stat.seq;
+    beat.committed_ms = stat.committed_ms;
+    beat.preval_depth = stat.preval_depth;
+    beat.commit_depth = stat.commit_depth;
+
+    ron_mutex_lock(ngx_ron_helper_mutex);
+    beat.time_ms = ngx_ron_helper_time;
+    beat.root = ngx_ron_helper_root;
+    ron_mutex_unlock(ngx_ron_helper_mutex);
+
+    ron_zone_beat_write(zone, &beat);
+
+    slot = ngx_ron_slot();
+
+    ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_L, 0, RON_D_Q_PREVAL, 0, 0,
+                   stat.preval_depth);
+    ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_L, 0, RON_D_Q_COMMIT, 0, 0,
+                   stat.commit_depth);
+    ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_L, 0, RON_D_Q_INGRESS, 0, 0,
+                   ron_zone_admitted(zone, RON_ADMIT_INGRESS));
+    ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_W, 0, RON_D_QUEUE_W_WORK,
+                   0, 0, ron_zone_admitted(zone, RON_ADMIT_WORK));
+    ron_metric_set(zone, slot, RON_M_WALLET_READY, 0, 0, 0, 0,
+                   stat.state == RON_STATE_RUNNING);
+    ron_metric_set(zone, slot, RON_M_LEDGER_SEQ, 0, 0, 0, 0, stat.seq);
+    ron_metric_set(zone, slot, RON_M_LEDGER_BACKLOG, 0, 0, 0, 0,
+                   stat.preval_depth + stat.commit_depth);
+    ron_metric_set(zone, slot, RON_M_LEDGER_SAFE_MODE, 0, 0, 0, 0,
+                   stat.state == RON_STATE_SAFE_MODE);
+    ron_metric_set(zone, slot, RON_M_COMMITTER_LAG, 0, 0, 0, 0,
+                   stat.sync_since_us && stat.sync_since_us < beat.beat_us
+                       ? beat.beat_us - stat.sync_since_us : 0);
+    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_L, 0, RON_D_Q_INGRESS,
+                   0, 0, rcf->queue_ingress);
+    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_L, 0, RON_D_Q_PREVAL,
+                   0, 0, rcf->queue_preval);
+    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_L, 0, RON_D_Q_COMMIT,
+                   0, 0, rcf->queue_commit);
+    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_W, 0,
+                   RON_D_QUEUE_W_WORK, 0, 0, rcf->queue_work);
+
+    ngx_ron_helper_delta(RON_M_DROPS, RON_D_Q_PREVAL, stat.preval_drops,
+                         &ngx_ron_helper_seen.preval_drops);
+    ngx_ron_helper_delta(RON_M_BUSY_L, RON_D_Q_COMMIT, stat.commit_rejects,
+                         &ngx_ron_helper_seen.commit_rejects);
+    ngx_ron_helper_delta(RON_M_AUTH_FAILURES_L, RON_D_PEER_CLASS_WORKER,
+                         stat.auth_failures,
+                         &ngx_ron_helper_seen.auth_failures);
+}
+
+
+/*
+ * History is projected by whoever has the ledger.  After a reload the helper
+ * before may still be at it: that one ends, and then this one begins.
+ */
+
+static void
+ngx_ron_helper_project(ngx_log_t *log)
+{
+    ron_buf_t            why;
+    ron_status_t         rc;
+    ngx_ron_conf_t      *rcf;
+    ron_store_conf_t     conf;
+    ron_history_stat_t   history;
+    ron_service_stat_t   stat;
+
+    rcf = ngx_ron_get_conf(ngx_ron_helper_cycle);
+
+    if (ngx_ron_helper_service == NULL || rcf->dir.len == 0) {
+        return;
+    }
+
+    if (ngx_ron_helper_history) {
+        ron_history_thread_stat(ngx_ron_helper_history, &history);
+
+        if (ngx_ron_zone()) {
+            ron_metric_set(ngx_ron_zone(), ngx_ron_slot(),
+                           RON_M_HISTORY_LAG, 0, 0, 0, 0,
+                           history.head > history.watermark
+                               ? history.head - history.watermark : 0);
+        }
+
+        return;
+    }
+
+    ron_service_stat(ngx_ron_helper_service, &stat);
+
+    if (stat.state != RON_STATE_RUNNING || ngx_ron_helper_drain_end) {
+        return;
+    }
+
+    ngx_memzero(&conf, sizeof(ron_store_conf_t));
+    conf.url = (char *) rcf->url.data;
+    conf.digest = rcf->digest;
+
+    ron_buf_init(&why, 0);
+
+    rc = ron_history_thread_start(&conf, &ngx_ron_helper_history, &why);
+
+    if (rc != RON_OK) {
+        ngx_ron_helper_history = NULL;
+
+        if (rc != RON_EFENCED && !ngx_ron_helper_history_told) {
+            ngx_ron_helper_history_told = 1;
+            ngx_log_error(NGX_LOG_ERR, log, 0,
+                          "ron: history is not projected: %s: %*s",
+                          ron_status_name(rc), why.len, why.data);
+        }
+    }
+
+    ron_buf_free(&why);
+}
+
+
+/* libron counts since it began; a counter of the zone never goes down. */
+
+static void
+ngx_ron_helper_delta(ron_metric_t metric, ngx_uint_t a, uint64_t now,
+    uint64_t *seen)
+{
+    if (now > *seen) {
+        ngx_ron_count_n(metric, 0, a, 0, 0, now - *seen);
+        *seen = now;
+    }
+}
+
+
+static bool
+ngx_ron_helper_alive(void *ctx, uint32_t pid)
+{
+    return kill(pid, 0) == 0 || ngx_errno != ESRCH;
+}
+
+
+/*
+ * Runs inside exit().  libron's threads are joined here, or the process goes
+ * without running anything further.
+ */
+
+static void
+ngx_ron_helper_exit(void)
+{
+    u_char              *p, root[2 * RON_HASH_LEN + 2];
+    uint64_t             aborted;
+    ngx_log_t           *log;
+    ngx_uint_t           drained;
+    ron_status_t         rc;
+    ngx_ron_sh_t        *sh;
+    ron_service_stat_t   stat;
+
+    if (ngx_process != NGX_PROCESS_HELPER || ngx_ron_helper_cycle == NULL) {
+        return;
+    }
+
+    log = ngx_ron_helper_cycle->log;
+    sh = ngx_ron_shared(ngx_ron_helper_cycle);
+
+    if (sh->helper_pid == (ngx_atomic_uint_t) ngx_pid) {
+        sh->helper_clean = 1;
+    }
+
+    if (ngx_ron_helper_service == NULL) {
+        ngx_ron_log_flush(log);
+        ngx_ron_slot_leave();
+        return;
+    }
+
+    ron_service_stat(ngx_ron_helper_service, &stat);
+    aborted = stat.preval_depth + stat.commit_depth;
+
+    rc = RON_OK;
+
+    if (ngx_ron_helper_history) {
+        rc = ron_history_thread_stop(ngx_ron_helper_history,
+                                     NGX_RON_STOP / 2);
+    }
+
+    /* the ledger is closed whatever became of its history */
+
+    if (ron_service_stop(ngx_ron_helper_service, NGX_RON_STOP) != RON_OK) {
+        rc = RON_AGAIN;
+    }
+
+    ngx_ron_log_flush(log);
+
+    ngx_ron_slot_leave();
+
+    drained = ngx_ron_helper_drained || stat.connections == 0;
+
+    if (rc != RON_OK) {
+        ngx_log_error(NGX_LOG_ERR, log, 0,
+                      "ron: {\"event\":\"shutdown\",\"drained\":%s,"
+                      "\"aborted\":%uL,\"canceled\":0,\"leaked\":2}",
+                      drained ? "true" : "false", aborted);
+        _exit(0);
+    }
+
+    /* the root is known when this helper has committed something */
+
+    p = root;
+
+    if (ngx_ron_helper_seq) {
+        *p++ = '"';
+        p = ngx_hex_dump(p, ngx_ron_helper_root.b, RON_HASH_LEN);
+        *p++ = '"';
+
+    } else {
+        p = ngx_cpymem(p, "null", sizeof("null") - 1);
+    }
+
+    ngx_log_error(NGX_LOG_NOTICE, log, 0,
+                  "ron: {\"event\":\"shutdown\",\"drained\":%s,"
+                  "\"aborted\":%uL,\"canceled\":0,\"leaked\":0,"
+                  "\"seq\":%uL,\"root\":%*s}",
+                  drained ? "true" : "false", aborted,
+                  ngx_ron_helper_seq ? ngx_ron_helper_seq : stat.seq,
+                  (size_t) (p - root), root);
+}

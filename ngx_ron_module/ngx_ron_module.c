@@ -1,0 +1,979 @@
+
+#include "ngx_ron.h"
+#include "ron_digest.h"
+#include "ron_port.h"
+
+#include <sys/prctl.h>
+
+
+#define NGX_RON_MAGIC  0x726f6e31
+
+/* sun_path, less what the name is lengthened by before it is published */
+
+#define NGX_RON_SOCKET_MAX  (sizeof(((struct sockaddr_un *) 0)->sun_path) - 8)
+
+
+static void *ngx_ron_create_conf(ngx_cycle_t *cycle);
+static char *ngx_ron_init_conf(ngx_cycle_t *cycle, void *conf);
+static char *ngx_ron_ledger(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
+static char *ngx_ron_set_socket(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static char *ngx_ron_set_queue(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static ngx_int_t ngx_ron_init_reload(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
+static ngx_int_t ngx_ron_init_dir(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
+static ngx_int_t ngx_ron_init_socket(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
+static ngx_int_t ngx_ron_init_signer(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
+static ngx_int_t ngx_ron_init_path(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
+static ngx_int_t ngx_ron_init_zones(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
+static ngx_int_t ngx_ron_init_state_zone(ngx_shm_zone_t *zone, void *data);
+static ngx_int_t ngx_ron_init_memory_zone(ngx_shm_zone_t *zone, void *data);
+static ngx_int_t ngx_ron_init_module(ngx_cycle_t *cycle);
+static ngx_int_t ngx_ron_init_process(ngx_cycle_t *cycle);
+static void ngx_ron_exit_process(ngx_cycle_t *cycle);
+static ngx_int_t ngx_ron_read_file(ngx_cycle_t *cycle, ngx_str_t *name,
+    u_char *buf, size_t *len);
+static void ngx_ron_free_signer(void *data);
+
+
+static ngx_conf_num_bounds_t  ngx_ron_queue_bounds = {
+    ngx_conf_check_num_bounds, 1, 1000000
+};
+
+static ngx_conf_num_bounds_t  ngx_ron_restart_bounds = {
+    ngx_conf_check_num_bounds, 1, NGX_RON_RESTARTS
+};
+
+static ngx_conf_num_bounds_t  ngx_ron_batch_bounds = {
+    ngx_conf_check_num_bounds, 1, RON_UNIT_OPS_MAX
+};
+
+
+static ngx_command_t  ngx_ron_commands[] = {
+
+    { ngx_string("ron_ledger"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE12,
+      ngx_ron_ledger,
+      0,
+      0,
+      NULL },
+
+    { ngx_string("ron_socket"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_ron_set_socket,
+      0,
+      0,
+      NULL },
+
+    { ngx_string("ron_origin"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      0,
+      offsetof(ngx_ron_conf_t, origin),
+      NULL },
+
+    { ngx_string("ron_signing_key"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      0,
+      offsetof(ngx_ron_conf_t, signing_key),
+      NULL },
+
+    { ngx_string("ron_queue"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_1MORE,
+      ngx_ron_set_queue,
+      0,
+      0,
+      NULL },
+
+    { ngx_string("ron_batch"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      0,
+      offsetof(ngx_ron_conf_t, batch_ops),
+      &ngx_ron_batch_bounds },
+
+    { ngx_string("ron_checkpoint"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      0,
+      offsetof(ngx_ron_conf_t, checkpoint_entries),
+      NULL },
+
+    { ngx_string("ron_tag_memory"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      0,
+      offsetof(ngx_ron_conf_t, tag_memory),
+      NULL },
+
+    { ngx_string("ron_key_memory"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      0,
+      offsetof(ngx_ron_conf_t, key_memory),
+      NULL },
+
+    { ngx_string("ron_drain_deadline"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      0,
+      offsetof(ngx_ron_conf_t, drain_deadline),
+      NULL },
+
+    { ngx_string("ron_clock_step"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      0,
+      offsetof(ngx_ron_conf_t, clock_step),
+      NULL },
+
+    { ngx_string("ron_committer_lag_max"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      0,
+      offsetof(ngx_ron_conf_t, committer_lag),
+      NULL },
+
+    { ngx_string("ron_restart_limit"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      0,
+      offsetof(ngx_ron_conf_t, restart_limit),
+      &ngx_ron_restart_bounds },
+
+      ngx_null_command
+};
+
+
+static ngx_core_module_t  ngx_ron_module_ctx = {
+    ngx_string("ron"),
+    ngx_ron_create_conf,
+    ngx_ron_init_conf
+};
+
+
+ngx_module_t  ngx_ron_module = {
+    NGX_MODULE_V1,
+    &ngx_ron_module_ctx,                   /* module context */
+    ngx_ron_commands,                      /* module directives */
+    NGX_CORE_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    ngx_ron_init_module,                   /* init module */
+    ngx_ron_init_process,                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    ngx_ron_exit_process,                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+static struct {
+    ngx_str_t  name;
+    size_t     offset;
+} ngx_ron_queues[] = {
+    { ngx_string("ingress"), offsetof(ngx_ron_conf_t, queue_ingress) },
+    { ngx_string("preval"), offsetof(ngx_ron_conf_t, queue_preval) },
+    { ngx_string("commit"), offsetof(ngx_ron_conf_t, queue_commit) },
+    { ngx_string("work"), offsetof(ngx_ron_conf_t, queue_work) },
+    { ngx_null_string, 0 }
+};
+
+
+ngx_ron_conf_t *
+ngx_ron_get_conf(ngx_cycle_t *cycle)
+{
+    return (ngx_ron_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_ron_module);
+}
+
+
+ngx_ron_sh_t *
+ngx_ron_shared(ngx_cycle_t *cycle)
+{
+    ngx_ron_conf_t  *rcf;
+
+    rcf = ngx_ron_get_conf(cycle);
+
+    return rcf->state_zone ? rcf->state_zone->data : NULL;
+}
+
+
+size_t
+ngx_ron_memory_len(ngx_ron_conf_t *rcf)
+{
+    return rcf->memory;
+}
+
+
+uint64_t
+ngx_ron_now(void)
+{
+    return ron_clock_mono_us() / 1000;
+}
+
+
+static void *
+ngx_ron_create_conf(ngx_cycle_t *cycle)
+{
+    ngx_ron_conf_t  *rcf;
+
+    rcf = ngx_pcalloc(cycle->pool, sizeof(ngx_ron_conf_t));
+    if (rcf == NULL) {
+        return NULL;
+    }
+
+    /*
+     * set by ngx_pcalloc():
+     *
+     *     rcf->url = { 0, NULL };
+     *     rcf->dir = { 0, NULL };
+     *     rcf->memory = 0;
+     *     rcf->digest = RON_DIGEST_BLAKE3;
+     *     rcf->socket = { 0, NULL };
+     *     rcf->origin = { 0, NULL };
+     *     rcf->signing_key = { 0, NULL };
+     *     rcf->path, rcf->state_zone, rcf->memory_zone, rcf->signer = NULL;
+     *     rcf->has_auth_key, rcf->has_api = 0;
+     */
+
+    rcf->drain_deadline = NGX_CONF_UNSET_MSEC;
+    rcf->clock_step = NGX_CONF_UNSET_MSEC;
+    rcf->committer_lag = NGX_CONF_UNSET_MSEC;
+    rcf->restart_limit = NGX_CONF_UNSET_UINT;
+    rcf->queue_ingress = NGX_CONF_UNSET_UINT;
+    rcf->queue_preval = NGX_CONF_UNSET_UINT;
+    rcf->queue_commit = NGX_CONF_UNSET_UINT;
+    rcf->queue_work = NGX_CONF_UNSET_UINT;
+    rcf->batch_ops = NGX_CONF_UNSET_UINT;
+    rcf->checkpoint_entries = NGX_CONF_UNSET_UINT;
+    rcf->tag_memory = NGX_CONF_UNSET_SIZE;
+    rcf->key_memory = NGX_CONF_UNSET_SIZE;
+
+    return rcf;
+}
+
+
+static char *
+ngx_ron_ledger(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_ron_conf_t  *rcf = conf;
+
+    ssize_t     size;
+    ngx_str_t  *value, s;
+
+    value = cf->args->elts;
+
+    if (rcf->url.len) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "a second \"ron_ledger\" \"%V\", one nginx has "
+                           "one ledger and it is \"%V\"",
+                           &value[1], &rcf->url);
+        return NGX_CONF_ERROR;
+    }
+
+    s = value[1];
+
+    if (s.len > 7 && ngx_strncmp(s.data, "sqlite:", 7) == 0) {
+
+        rcf->dir.data = s.data + 7;
+        rcf->dir.len = s.len - 7;
+
+        if (ngx_conf_full_name(cf->cycle, &rcf->dir, 0) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+
+        while (rcf->dir.len > 1 && rcf->dir.data[rcf->dir.len - 1] == '/') {
+            rcf->dir.data[--rcf->dir.len] = '\0';
+        }
+
+        rcf->url.len = rcf->dir.len + 7;
+        rcf->url.data = ngx_pnalloc(cf->pool, rcf->url.len + 1);
+        if (rcf->url.data == NULL) {
+            return NGX_CONF_ERROR;
+        }
+
+        ngx_sprintf(rcf->url.data, "sqlite:%V%Z", &rcf->dir);
+
+    } else if (s.len > 7 && ngx_strncmp(s.data, "memory:", 7) == 0) {
+
+        s.data += 7;
+        s.len -= 7;
+
+        size = ngx_parse_size(&s);
+
+        if (size < (ssize_t) (1024 * 1024)) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid size of a ledger in memory \"%V\", "
+                               "at least 1m is needed", &s);
+            return NGX_CONF_ERROR;
+        }
+
+        rcf->memory = size;
+        rcf->url = value[1];
+
+    } else {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid ledger \"%V\", it must be "
+                           "\"sqlite:<directory>\" or \"memory:<size>\"",
+                           &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    if (cf->args->nelts == 3) {
+
+        s = value[2];
+
+        if (s.len <= 5 || ngx_strncmp(s.data, "hash=", 5) != 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\"", &value[2]);
+            return NGX_CONF_ERROR;
+        }
+
+        s.data += 5;
+        s.len -= 5;
+
+        if (ron_digest_parse(ngx_ron_str(&s), &rcf->digest) != RON_OK) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid hash \"%V\", it must be \"blake3\" "
+                               "or \"sha256\"", &s);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    rcf->file = cf->conf_file->file.name.data;
+    rcf->line = cf->conf_file->line;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_ron_set_socket(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_ron_conf_t  *rcf = conf;
+
+    ngx_str_t  *value;
+
+    if (rcf->socket.len) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+    rcf->socket = value[1];
+
+    if (rcf->socket.len == 0) {
+        return "is empty";
+    }
+
+    if (rcf->socket.data[0] != '@'
+        && ngx_conf_full_name(cf->cycle, &rcf->socket, 0) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_ron_set_queue(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_ron_conf_t  *rcf = conf;
+
+    char        *rv;
+    ngx_int_t    n;
+    ngx_str_t   *value, s;
+    ngx_uint_t   i, q, *queue;
+
+    value = cf->args->elts;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        for (q = 0; ngx_ron_queues[q].name.len; q++) {
+            s = ngx_ron_queues[q].name;
+
+            if (value[i].len > s.len + 1
+                && ngx_strncmp(value[i].data, s.data, s.len) == 0
+                && value[i].data[s.len] == '=')
+            {
+                break;
+            }
+        }
+
+        if (ngx_ron_queues[q].name.len == 0) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\", the queues are "
+                               "ingress, preval, commit and work", &value[i]);
+            return NGX_CONF_ERROR;
+        }
+
+        queue = (ngx_uint_t *) ((u_char *) rcf + ngx_ron_queues[q].offset);
+
+        if (*queue != NGX_CONF_UNSET_UINT) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "duplicate queue \"%V\"", &s);
+            return NGX_CONF_ERROR;
+        }
+
+        n = ngx_atoi(value[i].data + s.len + 1, value[i].len - s.len - 1);
+
+        if (n == NGX_ERROR) {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid number in \"%V\"", &value[i]);
+            return NGX_CONF_ERROR;
+        }
+
+        rv = ngx_conf_check_num_bounds(cf, &ngx_ron_queue_bounds, &n);
+        if (rv != NGX_CONF_OK) {
+            return rv;
+        }
+
+        *queue = n;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/*
+ * Runs when the whole file has been read, http{} too, and before NGINX makes
+ * directories and shared memory.  Under "nginx -t" nothing is added that
+ * NGINX would make.
+ */
+
+static char *
+ngx_ron_init_conf(ngx_cycle_t *cycle, void *conf)
+{
+    ngx_ron_conf_t  *rcf = conf;
+
+    ngx_core_conf_t  *ccf;
+
+    ngx_conf_init_msec_value(rcf->drain_deadline, 3000);
+    ngx_conf_init_msec_value(rcf->clock_step, 5000);
+    ngx_conf_init_msec_value(rcf->committer_lag, 1000);
+    ngx_conf_init_uint_value(rcf->restart_limit, 5);
+    ngx_conf_init_uint_value(rcf->queue_ingress, 2000);
+    ngx_conf_init_uint_value(rcf->queue_preval, 2000);
+    ngx_conf_init_uint_value(rcf->queue_commit, 1000);
+    ngx_conf_init_uint_value(rcf->queue_work, 512);
+    ngx_conf_init_uint_value(rcf->batch_ops, 1024);
+    ngx_conf_init_uint_value(rcf->checkpoint_entries, 250000);
+    ngx_conf_init_size_value(rcf->tag_memory, 64 * 1024 * 1024);
+    ngx_conf_init_size_value(rcf->key_memory, 64 * 1024 * 1024);
+
+    if (rcf->drain_deadline < 1000 || rcf->drain_deadline > 5000) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "\"ron_drain_deadline\" must be from 1s to 5s");
+        return NGX_CONF_ERROR;
+    }
+
+    if (rcf->url.len == 0) {
+
+        if (rcf->has_api) {
+            ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                          "a \"ron\" location needs a ledger, and there is "
+                          "no \"ron_ledger\" in the main context");
+            return NGX_CONF_ERROR;
+        }
+
+        return NGX_CONF_OK;
+    }
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    /* core modules are initialised in order: this one may be still unset */
+
+    if (ccf->master == 0) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "\"ron_ledger\" cannot work with \"master_process "
+                      "off\": the ledger lives in a helper process of the "
+                      "master");
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_ron_init_reload(cycle, rcf) != NGX_OK
+        || ngx_ron_init_dir(cycle, rcf) != NGX_OK
+        || ngx_ron_init_socket(cycle, rcf) != NGX_OK
+        || ngx_ron_init_signer(cycle, rcf) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_test_config) {
+        return NGX_CONF_OK;
+    }
+
+    /* without keys nobody has to know the socket's key but our processes */
+
+    if (!rcf->has_auth_key
+        && ron_random(&rcf->auth_key, sizeof(ron_auth_key_t)) != RON_OK)
+    {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0, "no random bytes");
+        return NGX_CONF_ERROR;
+    }
+
+    if (ngx_ron_init_path(cycle, rcf) != NGX_OK
+        || ngx_ron_init_zones(cycle, rcf) != NGX_OK)
+    {
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/*
+ * Workers of the old configuration go on with the ledger that they know, and
+ * a ledger in memory would be gone with its zone.
+ */
+
+static ngx_int_t
+ngx_ron_init_reload(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
+{
+    ngx_ron_conf_t  *old;
+
+    if (cycle->old_cycle == NULL || ngx_is_init_cycle(cycle->old_cycle)
+        || ngx_ron_module.index >= ngx_max_module
+        || cycle->old_cycle->conf_ctx[ngx_ron_module.index] == NULL)
+    {
+        return NGX_OK;
+    }
+
+    old = ngx_ron_get_conf(cycle->old_cycle);
+
+    if (old->url.len == 0) {
+        return NGX_OK;
+    }
+
+    if (old->url.len == rcf->url.len
+        && ngx_strncmp(old->url.data, rcf->url.data, rcf->url.len) == 0)
+    {
+        /*
+         * Old workers send what they have under way to the new helper, also
+         * when the keys have changed: the socket's key lives as long as the
+         * master.
+         */
+
+        rcf->auth_key = old->auth_key;
+        rcf->has_auth_key = 1;
+
+        return NGX_OK;
+    }
+
+    ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                  "\"ron_ledger\" cannot change from \"%V\" to \"%V\" by a "
+                  "reload, nginx must be restarted", &old->url, &rcf->url);
+
+    return NGX_ERROR;
+}
+
+
+static ngx_int_t
+ngx_ron_init_dir(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
+{
+    ngx_file_info_t  fi;
+
+    if (rcf->dir.len == 0) {
+        return NGX_OK;
+    }
+
+    if (ngx_file_info(rcf->dir.data, &fi) == NGX_FILE_ERROR) {
+
+        if (ngx_errno == NGX_ENOENT) {
+            return NGX_OK;
+        }
+
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      ngx_file_info_n " \"%s\" failed", rcf->dir.data);
+        return NGX_ERROR;
+    }
+
+    if (!ngx_is_dir(&fi)) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "the ledger \"%V\" is not a directory", &rcf->dir);
+        return NGX_ERROR;
+    }
+
+    if (ngx_file_access(&fi) & 077) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "the ledger's directory \"%V\" is open to others "
+                      "(mode 0%ui%ui%ui), it must be 0700",
+                      &rcf->dir, ngx_ron_mode(&fi));
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_ron_init_socket(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
+{
+    u_char  *p;
+
+    if (rcf->socket.len == 0) {
+
+        p = ngx_pnalloc(cycle->pool, rcf->dir.len + sizeof("/ledger.sock")
+                                     + sizeof("@ngx_ron-00000000"));
+        if (p == NULL) {
+            return NGX_ERROR;
+        }
+
+        rcf->socket.data = p;
+
+        if (rcf->dir.len) {
+            p = ngx_sprintf(p, "%V/ledger.sock%Z", &rcf->dir);
+
+        } else {
+            /* two servers have two configuration files */
+            p = ngx_sprintf(p, "@ngx_ron-%08xD%Z",
+                            ngx_crc32_short(cycle->conf_file.data,
+                                            cycle->conf_file.len));
+        }
+
+        rcf->socket.len = p - rcf->socket.data - 1;
+    }
+
+    if (rcf->socket.len > NGX_RON_SOCKET_MAX) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "the socket's path \"%V\" is too long, at most %uz "
+                      "bytes are possible: set \"ron_socket\"",
+                      &rcf->socket, (size_t) NGX_RON_SOCKET_MAX);
+        return NGX_ERROR;
+    }
+
+    if (rcf->dir.len == 0 && rcf->socket.data[0] != '@') {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "a ledger in memory needs an abstract \"ron_socket\", "
+                      "\"%V\" does not begin with \"@\"", &rcf->socket);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_ron_init_signer(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
+{
+    size_t               len;
+    u_char               text[1024];
+    ron_str_t            s;
+    ron_status_t         rc;
+    ngx_pool_cleanup_t  *cln;
+
+    if (rcf->signing_key.len == 0) {
+        return NGX_OK;
+    }
+
+    if (ngx_conf_full_name(cycle, &rcf->signing_key, 1) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    len = sizeof(text);
+
+    if (ngx_ron_read_file(cycle, &rcf->signing_key, text, &len) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    while (len && (text[len - 1] == LF || text[len - 1] == CR)) {
+        len--;
+    }
+
+    cln = ngx_pool_cleanup_add(cycle->pool, 0);
+    if (cln == NULL) {
+        return NGX_ERROR;
+    }
+
+    s.data = text;
+    s.len = len;
+
+    rc = ron_signer_parse(s, &rcf->signer);
+
+    ngx_explicit_memzero(text, sizeof(text));
+
+    if (rc != RON_OK) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "\"%V\" is not a signing key", &rcf->signing_key);
+        return NGX_ERROR;
+    }
+
+    cln->handler = ngx_ron_free_signer;
+    cln->data = rcf->signer;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_ron_free_signer(void *data)
+{
+    ron_signer_free(data);
+}
+
+
+static ngx_int_t
+ngx_ron_read_file(ngx_cycle_t *cycle, ngx_str_t *name, u_char *buf,
+    size_t *len)
+{
+    ssize_t          n;
+    ngx_fd_t         fd;
+    ngx_file_info_t  fi;
+
+    fd = ngx_open_file(name->data, NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
+    if (fd == NGX_INVALID_FILE) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      ngx_open_file_n " \"%V\" failed", name);
+        return NGX_ERROR;
+    }
+
+    n = -1;
+
+    if (ngx_fd_info(fd, &fi) != NGX_FILE_ERROR
+        && (ngx_file_access(&fi) & 077))
+    {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "\"%V\" holds a secret and is open to others, its mode "
+                      "must be 0600", name);
+
+    } else {
+        n = ngx_read_fd(fd, buf, *len);
+
+        if (n == -1 || (size_t) n == *len) {
+            ngx_log_error(NGX_LOG_EMERG, cycle->log,
+                          n == -1 ? ngx_errno : 0,
+                          "\"%V\" cannot be read", name);
+            n = -1;
+        }
+    }
+
+    if (ngx_close_file(fd) == NGX_FILE_ERROR) {
+        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
+                      ngx_close_file_n " \"%V\" failed", name);
+    }
+
+    if (n == -1) {
+        return NGX_ERROR;
+    }
+
+    *len = n;
+
+    return NGX_OK;
+}
+
+
+/*
+ * A path with a manager is what makes the master fork a helper.  A ledger in
+ * memory has no directory, so it takes a path that is there anyway and has no
+ * manager: any temporary path of http{}.
+ */
+
+static ngx_int_t
+ngx_ron_init_path(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
+{
+    ngx_uint_t     i;
+    ngx_conf_t     cf;
+    ngx_path_t   **path;
+
+    if (rcf->dir.len == 0) {
+
+        path = cycle->paths.elts;
+
+        for (i = 0; i < cycle->paths.nelts; i++) {
+            if (path[i]->manager == NULL && path[i]->loader == NULL) {
+                path[i]->manager = ngx_ron_helper_manager;
+                rcf->path = path[i];
+
+                return NGX_OK;
+            }
+        }
+
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "a ledger in memory needs an \"http\" block");
+        return NGX_ERROR;
+    }
+
+    rcf->path = ngx_pcalloc(cycle->pool, sizeof(ngx_path_t));
+    if (rcf->path == NULL) {
+        return NGX_ERROR;
+    }
+
+    rcf->path->name = rcf->dir;
+    rcf->path->manager = ngx_ron_helper_manager;
+    rcf->path->data = rcf;
+    rcf->path->conf_file = rcf->file;
+    rcf->path->line = rcf->line;
+
+    ngx_memzero(&cf, sizeof(ngx_conf_t));
+    cf.cycle = cycle;
+    cf.pool = cycle->pool;
+    cf.log = cycle->log;
+
+    return ngx_add_path(&cf, &rcf->path);
+}
+
+
+static ngx_int_t
+ngx_ron_init_zones(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
+{
+    ngx_str_t   name;
+    ngx_conf_t  cf;
+
+    ngx_memzero(&cf, sizeof(ngx_conf_t));
+    cf.cycle = cycle;
+    cf.pool = cycle->pool;
+    cf.log = cycle->log;
+
+    ngx_str_set(&name, "ngx_ron_state");
+
+    rcf->state_zone = ngx_shared_memory_add(&cf, &name, 8 * ngx_pagesize,
+                                            &ngx_ron_module);
+    if (rcf->state_zone == NULL) {
+        return NGX_ERROR;
+    }
+
+    rcf->state_zone->init = ngx_ron_init_state_zone;
+
+    if (rcf->memory == 0) {
+        return NGX_OK;
+    }
+
+    ngx_str_set(&name, "ngx_ron_journal");
+
+    /* the slab allocator keeps a little for each page, and for itself */
+
+    rcf->memory_zone = ngx_shared_memory_add(&cf, &name,
+                                             rcf->memory + rcf->memory / 64
+                                             + 16 * ngx_pagesize,
+                                             &ngx_ron_module);
+    if (rcf->memory_zone == NULL) {
+        return NGX_ERROR;
+    }
+
+    rcf->memory_zone->init = ngx_ron_init_memory_zone;
+    rcf->memory_zone->data = rcf;
+
+    return NGX_OK;
+}
+
+
+/* An adopted zone is looked at and not written: the reload may still fail. */
+
+static ngx_int_t
+ngx_ron_init_state_zone(ngx_shm_zone_t *zone, void *data)
+{
+    ngx_ron_sh_t     *sh;
+    ngx_slab_pool_t  *shpool;
+
+    sh = data;
+
+    if (sh != NULL && sh->magic == NGX_RON_MAGIC
+        && sh->size == sizeof(ngx_ron_sh_t))
+    {
+        zone->data = sh;
+        return NGX_OK;
+    }
+
+    shpool = (ngx_slab_pool_t *) zone->shm.addr;
+
+    sh = ngx_slab_calloc(shpool, sizeof(ngx_ron_sh_t));
+    if (sh == NULL) {
+        return NGX_ERROR;
+    }
+
+    sh->magic = NGX_RON_MAGIC;
+    sh->size = sizeof(ngx_ron_sh_t);
+    sh->helper_clean = 1;
+
+    zone->data = sh;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_ron_init_memory_zone(ngx_shm_zone_t *zone, void *data)
+{
+    ngx_ron_conf_t   *rcf;
+    ngx_slab_pool_t  *shpool;
+
+    if (data != NULL) {
+        zone->data = data;
+        return NGX_OK;
+    }
+
+    /* from here on the zone's data is the journal itself */
+
+    rcf = zone->data;
+    shpool = (ngx_slab_pool_t *) zone->shm.addr;
+
+    zone->data = ngx_slab_alloc(shpool, rcf->memory);
+
+    return zone->data ? NGX_OK : NGX_ERROR;
+}
+
+
+/* Nothing here may fail: the configuration has been taken. */
+
+static ngx_int_t
+ngx_ron_init_module(ngx_cycle_t *cycle)
+{
+    ngx_ron_sh_t    *sh;
+    ngx_ron_conf_t  *rcf;
+
+    if (ngx_test_config) {
+        return NGX_OK;
+    }
+
+    rcf = ngx_ron_get_conf(cycle);
+    sh = ngx_ron_shared(cycle);
+
+    if (sh != NULL) {
+        rcf->generation = ngx_atomic_fetch_add(&sh->generation, 1) + 1;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_ron_init_process(ngx_cycle_t *cycle)
+{
+    ngx_ron_conf_t  *rcf;
+
+    rcf = ngx_ron_get_conf(cycle);
+
+    if (ngx_process != NGX_PROCESS_WORKER || rcf->url.len == 0) {
+        return NGX_OK;
+    }
+
+    /* a master that was killed leaves nobody who would restart the helper */
+
+    if (prctl(PR_SET_PDEATHSIG, SIGQUIT) == -1) {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, ngx_errno,
+                      "prctl(PR_SET_PDEATHSIG) failed");
+    }
+
+    ngx_ron_log_init(cycle->log->log_level);
+    ngx_ron_slot_claim(cycle);
+
+    return ngx_ron_ipc_init_process(cycle);
+}
+
+
+static void
+ngx_ron_exit_process(ngx_cycle_t *cycle)
+{
+    ngx_ron_conf_t  *rcf;
+
+    rcf = ngx_ron_get_conf(cycle);
+
+    if (ngx_process != NGX_PROCESS_WORKER || rcf->url.len == 0) {
+        return;
+    }
+
+    ngx_ron_ipc_exit_process(cycle);
+    ngx_ron_slot_leave();
+    ngx_ron_log_flush(cycle->log);
+}

@@ -1,0 +1,339 @@
+
+/*
+ * Outcomes to bodies.  What a client reads about an operation is a pure
+ * function of its entry; what it reads about a refusal, of the reason.
+ */
+
+#include "ron_api.h"
+#include "ron_codec.h"
+#include "ron_receipt.h"
+
+
+static ron_status_t ron_api_outcome_error(ron_reason_t reason,
+    ron_detail_t detail, uint64_t value, ron_api_error_t *err);
+static ron_status_t ron_api_receipt(ron_buf_t *out, ron_str_t bytes);
+static void ron_api_put_reason(ron_buf_t *out, uint32_t idx,
+    const ron_result_t *result);
+static void ron_api_put_time(ron_buf_t *out, ron_str_t name, uint64_t ms);
+
+
+static ron_status_t
+ron_api_outcome_error(ron_reason_t reason, ron_detail_t detail,
+    uint64_t value, ron_api_error_t *err)
+{
+    (void) ron_api_refuse(err, reason, NULL, NULL);
+
+    err->detail = detail;
+    err->value = value;
+    err->has_value = reason == RON_REASON_NONCE;
+
+    return RON_EINVAL;
+}
+
+
+static ron_status_t
+ron_api_receipt(ron_buf_t *out, ron_str_t bytes)
+{
+    ron_entry_t  e;
+
+    if (ron_entry_decode(bytes, &e) != RON_OK) {
+        return ron_corrupt();
+    }
+
+    return ron_receipt_put(&e, out);
+}
+
+
+ron_status_t
+ron_api_wallet_answer(ron_buf_t *out, const ron_outcome_t *outcome,
+    ron_api_error_t *err)
+{
+    if (outcome->reason != RON_REASON_OK) {
+        return ron_api_outcome_error(outcome->reason, outcome->detail,
+                                     outcome->value, err);
+    }
+
+    if (outcome->result_n != 1
+        || outcome->results[0].reason != RON_REASON_OK)
+    {
+        return ron_corrupt();
+    }
+
+    return ron_api_receipt(out, outcome->results[0].bytes);
+}
+
+
+ron_status_t
+ron_api_batch_answer(ron_buf_t *out, const ron_outcome_t *outcome,
+    uint16_t *status, ron_api_error_t *err)
+{
+    uint32_t             i, refused;
+    ron_status_t         rc;
+    const ron_result_t  *result;
+
+    *status = 0;
+
+    if (outcome->reason != RON_REASON_OK) {
+        return ron_api_outcome_error(outcome->reason, outcome->detail,
+                                     outcome->value, err);
+    }
+
+    refused = 0;
+
+    for (i = 0; i < outcome->result_n; i++) {
+        refused += outcome->results[i].reason != RON_REASON_OK;
+    }
+
+    ron_buf_put_u8(out, '{');
+    ron_json_put_member_bool(out, ron_str("accepted"), refused == 0);
+    ron_json_put_key(out, ron_str("receipts"));
+    ron_buf_put_u8(out, '[');
+
+    for (i = 0; i < outcome->result_n; i++) {
+        result = &outcome->results[i];
+
+        if (result->reason != RON_REASON_OK) {
+            continue;
+        }
+
+        ron_json_put_comma(out);
+
+        rc = ron_api_receipt(out, result->bytes);
+        if (rc != RON_OK) {
+            return rc;
+        }
+    }
+
+    ron_buf_put_u8(out, ']');
+    ron_json_put_key(out, ron_str("reasons"));
+    ron_buf_put_u8(out, '[');
+
+    for (i = 0; i < outcome->result_n; i++) {
+        if (outcome->results[i].reason != RON_REASON_OK) {
+            ron_api_put_reason(out, i, &outcome->results[i]);
+        }
+    }
+
+    ron_buf_put_cstr(out, "]}");
+    *status = refused == 0 ? 200 : 207;
+
+    return ron_buf_status(out);
+}
+
+
+ron_status_t
+ron_api_ingest_answer(ron_buf_t *out, const ron_msg_batch_t *batch,
+    const ron_outcome_t *outcome, uint16_t *status, ron_api_error_t *err)
+{
+    uint32_t             i, refused;
+    uint64_t             first, last;
+    const ron_result_t  *result;
+
+    *status = 0;
+
+    if (outcome->reason != RON_REASON_OK) {
+        return ron_api_outcome_error(outcome->reason, outcome->detail,
+                                     outcome->value, err);
+    }
+
+    first = 0;
+    last = 0;
+    refused = 0;
+
+    for (i = 0; i < outcome->result_n; i++) {
+        result = &outcome->results[i];
+
+        if (result->reason != RON_REASON_OK) {
+            refused++;
+            continue;
+        }
+
+        first = first == 0 ? result->seq : ron_min(first, result->seq);
+        last = ron_max(last, result->seq);
+    }
+
+    ron_buf_put_u8(out, '{');
+    ron_json_put_member_bool(out, ron_str("accepted"), refused == 0);
+    ron_json_put_member_u64(out, ron_str("seq_start"), first);
+    ron_json_put_member_u64(out, ron_str("seq_end"), last);
+    ron_json_put_key(out, ron_str("new_root"));
+    ron_json_put_hex(out, (ron_str_t) { RON_HASH_LEN, batch->root.b });
+    ron_json_put_key(out, ron_str("entries"));
+    ron_buf_put_u8(out, '[');
+
+    for (i = 0; i < outcome->result_n; i++) {
+        result = &outcome->results[i];
+
+        if (result->reason == RON_REASON_OK) {
+            ron_json_put_comma(out);
+            ron_buf_put_u8(out, '{');
+            ron_json_put_member_u64(out, ron_str("idx"), i);
+            ron_json_put_member_u64(out, ron_str("seq"), result->seq);
+            ron_buf_put_u8(out, '}');
+        }
+    }
+
+    ron_buf_put_u8(out, ']');
+    ron_json_put_key(out, ron_str("reasons"));
+    ron_buf_put_u8(out, '[');
+
+    for (i = 0; i < outcome->result_n; i++) {
+        if (outcome->results[i].reason != RON_REASON_OK) {
+            ron_api_put_reason(out, i, &outcome->results[i]);
+        }
+    }
+
+    ron_buf_put_cstr(out, "]}");
+    *status = refused == 0 ? 200 : 207;
+
+    return ron_buf_status(out);
+}
+
+
+static void
+ron_api_put_reason(ron_buf_t *out, uint32_t idx, const ron_result_t *result)
+{
+    ron_json_put_comma(out);
+    ron_buf_put_u8(out, '{');
+    ron_json_put_member_u64(out, ron_str("idx"), idx);
+    ron_json_put_member(out, ron_str("reason"),
+                        ron_cstr(ron_reason_info(result->reason)->ingest));
+    ron_json_put_member(out, ron_str("detail"),
+                        ron_cstr(ron_detail_text(result->detail)));
+    ron_buf_put_u8(out, '}');
+}
+
+
+static void
+ron_api_put_time(ron_buf_t *out, ron_str_t name, uint64_t ms)
+{
+    char  text[RON_TIME_LEN + 1];
+
+    if (ron_time_print(ms, text) != RON_OK) {
+        text[0] = '\0';
+    }
+
+    ron_json_put_member(out, name, ron_cstr(text));
+}
+
+
+ron_status_t
+ron_api_balance_answer(ron_buf_t *out, ron_str_t account, ron_str_t asset,
+    const ron_msg_balance_t *balance, uint64_t as_of_ms, uint64_t stale_ms)
+{
+    ron_buf_put_u8(out, '{');
+    ron_json_put_member(out, ron_str("account"), account);
+    ron_json_put_member(out, ron_str("asset"), asset);
+    ron_json_put_member_amount(out, ron_str("amount_minor"),
+                               balance->available);
+    ron_json_put_member_amount(out, ron_str("held_minor"), balance->held);
+    ron_json_put_member_u64(out, ron_str("nonce"), balance->nonce);
+    ron_api_put_time(out, ron_str("as_of"), as_of_ms);
+    ron_json_put_member_u64(out, ron_str("stale_ms"), stale_ms);
+    ron_buf_put_u8(out, '}');
+
+    return ron_buf_status(out);
+}
+
+
+void
+ron_api_account_put(ron_buf_t *out, ron_str_t account, ron_str_t asset,
+    const ron_msg_balance_t *balance)
+{
+    if (out->len == 0) {
+        ron_buf_put_u8(out, '{');
+        ron_json_put_member(out, ron_str("account"), account);
+        ron_json_put_member_u64(out, ron_str("nonce"), balance->nonce);
+        ron_json_put_member_u64(out, ron_str("version"), balance->version);
+        ron_json_put_key(out, ron_str("balances"));
+        ron_buf_put_u8(out, '[');
+    }
+
+    ron_json_put_comma(out);
+    ron_buf_put_u8(out, '{');
+    ron_json_put_member(out, ron_str("asset"), asset);
+    ron_json_put_member_amount(out, ron_str("amount_minor"),
+                               balance->available);
+    ron_json_put_member_amount(out, ron_str("held_minor"), balance->held);
+    ron_buf_put_u8(out, '}');
+}
+
+
+ron_status_t
+ron_api_outcome_answer(ron_buf_t *out, const ron_msg_lookup_t *lookup,
+    bool final)
+{
+    ron_status_t  rc;
+
+    ron_buf_put_u8(out, '{');
+
+    switch (lookup->what) {
+
+    case RON_LOOKUP_COMMITTED:
+        ron_json_put_member(out, ron_str("outcome"), ron_str("committed"));
+        ron_json_put_key(out, ron_str("receipt"));
+
+        rc = ron_api_receipt(out, lookup->entry);
+        if (rc != RON_OK) {
+            return rc;
+        }
+
+        break;
+
+    case RON_LOOKUP_PENDING:
+        ron_json_put_member(out, ron_str("outcome"), ron_str("pending"));
+        break;
+
+    case RON_LOOKUP_UNKNOWN:
+        ron_json_put_member(out, ron_str("outcome"), ron_str("unknown"));
+        ron_json_put_member_bool(out, ron_str("final"), final);
+        break;
+
+    case RON_LOOKUP_UNAVAILABLE:
+    case RON_LOOKUP_N:
+        return RON_AGAIN;
+    }
+
+    ron_buf_put_u8(out, '}');
+
+    return ron_buf_status(out);
+}
+
+
+ron_status_t
+ron_api_admin_answer(ron_buf_t *out, const ron_msg_admin_t *admin,
+    ron_api_error_t *err)
+{
+    uint32_t  i;
+
+    switch (admin->status) {
+
+    case RON_ADMIN_DONE:
+        break;
+
+    case RON_ADMIN_REFUSED:
+        return ron_api_refuse(err, RON_REASON_CONFLICT,
+                              "the ledger's state does not allow it", NULL);
+
+    case RON_ADMIN_UNAVAILABLE:
+        return ron_api_refuse(err, RON_REASON_NOT_FOUND,
+                              "this build cannot do that", NULL);
+
+    case RON_ADMIN_FAILED:
+    case RON_ADMIN_STATUS_N:
+        return ron_api_refuse(err, RON_REASON_INTERNAL,
+                              "it was tried and failed", NULL);
+    }
+
+    ron_buf_put_cstr(out, "{\"done\":true");
+    ron_json_put_member(out, ron_str("text"), admin->text);
+
+    for (i = 0; i < admin->pair_n; i++) {
+        ron_json_put_key(out, admin->pair[i].key);
+        ron_json_put_string(out, admin->pair[i].value);
+    }
+
+    ron_buf_put_u8(out, '}');
+
+    return ron_buf_status(out);
+}

@@ -1,0 +1,145 @@
+
+/*
+ * Liveness and readiness, from what the zone says.  Writes fail first: they
+ * are refused by the same judgement that /readyz shows, and reads go on.
+ */
+
+#include "ron_api.h"
+
+
+/* Depth of the commit queue at which writes are no longer taken: 9/10. */
+#define RON_API_PRESSURE_NUM  9
+#define RON_API_PRESSURE_DEN  10
+
+#define RON_API_RETRY_AFTER   2
+
+
+static bool ron_api_beats(const ron_api_health_t *h);
+static bool ron_api_queue_ok(const ron_api_health_t *h);
+static void ron_api_put_missing(ron_buf_t *out, const char *name, bool there);
+
+
+bool
+ron_api_crash_loop(const ron_api_health_t *h)
+{
+    return h->restarts > h->restart_limit;
+}
+
+
+static bool
+ron_api_beats(const ron_api_health_t *h)
+{
+    return h->has_beat && h->age_ms <= h->lag_max_ms;
+}
+
+
+static bool
+ron_api_queue_ok(const ron_api_health_t *h)
+{
+    return h->commit_depth * RON_API_PRESSURE_DEN
+           < h->commit_capacity * RON_API_PRESSURE_NUM;
+}
+
+
+ron_reason_t
+ron_api_shed(const ron_api_health_t *h)
+{
+    if (!h->has_beat) {
+        /* it is starting: a request waits for it, within its deadline */
+        return RON_REASON_OK;
+    }
+
+    if (h->state == RON_STATE_SAFE_MODE) {
+        return RON_REASON_SAFE_MODE;
+    }
+
+    if (h->state == RON_STATE_DRAINING || h->state == RON_STATE_STOPPED) {
+        return RON_REASON_DRAINING;
+    }
+
+    if (h->age_ms > h->lag_max_ms || h->lag_ms > h->lag_max_ms) {
+        return RON_REASON_RETRY_LATER;
+    }
+
+    return ron_api_queue_ok(h) ? RON_REASON_OK : RON_REASON_BACKPRESSURE;
+}
+
+
+ron_status_t
+ron_api_healthz(ron_buf_t *out, const ron_api_health_t *h, uint16_t *status)
+{
+    uint64_t  percent;
+
+    *status = ron_api_crash_loop(h) ? 503 : 200;
+
+    percent = h->commit_capacity == 0
+                  ? 0 : h->commit_depth * 100 / h->commit_capacity;
+
+    ron_buf_put_u8(out, '{');
+    ron_json_put_member(out, ron_str("state"),
+                        ron_cstr(*status == 503 ? "fatal"
+                                 : ron_api_beats(h) ? ron_state_name(h->state)
+                                 : ron_state_name(RON_STATE_STARTING)));
+    ron_json_put_key(out, ron_str("queue_pressure"));
+    ron_buf_printf(out, "%u.%02u", (unsigned) (percent / 100),
+                   (unsigned) (percent % 100));
+    ron_json_put_member_u64(out, ron_str("committer_lag_ms"), h->lag_ms);
+    ron_buf_put_u8(out, '}');
+
+    return ron_buf_status(out);
+}
+
+
+ron_status_t
+ron_api_readyz(ron_buf_t *out, const ron_api_health_t *h, uint16_t *status)
+{
+    bool  beats, running, lag_ok, queue_ok, tasks_ok, ready;
+
+    beats = ron_api_beats(h);
+    running = beats && h->state == RON_STATE_RUNNING;
+    lag_ok = h->lag_ms <= h->lag_max_ms;
+    queue_ok = ron_api_queue_ok(h);
+    tasks_ok = !ron_api_crash_loop(h);
+    ready = running && lag_ok && queue_ok && tasks_ok;
+
+    *status = ready ? 200 : 503;
+
+    ron_buf_put_u8(out, '{');
+    ron_json_put_member_bool(out, ron_str("ready"), ready);
+    ron_json_put_member_bool(out, ron_str("degraded"), !ready);
+    ron_json_put_member(out, ron_str("state"),
+                        ron_cstr(ron_state_name(beats ? h->state
+                                                : RON_STATE_STARTING)));
+    ron_json_put_key(out, ron_str("missing"));
+    ron_buf_put_u8(out, '[');
+    ron_api_put_missing(out, "ledger", running);
+    ron_api_put_missing(out, "committer", lag_ok);
+    ron_api_put_missing(out, "queue", queue_ok);
+    ron_api_put_missing(out, "helper", tasks_ok);
+    ron_buf_put_u8(out, ']');
+    ron_json_put_member_u64(out, ron_str("retry_after"),
+                            ready ? 0 : RON_API_RETRY_AFTER);
+    ron_json_put_member_bool(out, ron_str("kms_ready"), true);
+    ron_json_put_member_bool(out, ron_str("policy_ready"), true);
+    ron_json_put_member_bool(out, ron_str("wallet_ready"), ready);
+    ron_json_put_member_bool(out, ron_str("ledger_ready"), running);
+    ron_json_put_member_bool(out, ron_str("backpressure_ok"), queue_ok);
+    ron_json_put_member_u64(out, ron_str("committer_lag_ms"), h->lag_ms);
+    ron_json_put_member_bool(out, ron_str("safe_mode"),
+                             h->has_beat
+                             && h->state == RON_STATE_SAFE_MODE);
+    ron_json_put_member_u64(out, ron_str("seq"), h->seq);
+    ron_buf_put_u8(out, '}');
+
+    return ron_buf_status(out);
+}
+
+
+static void
+ron_api_put_missing(ron_buf_t *out, const char *name, bool there)
+{
+    if (!there) {
+        ron_json_put_comma(out);
+        ron_json_put_string(out, ron_cstr(name));
+    }
+}

@@ -1,0 +1,309 @@
+#!/usr/bin/perl
+
+# Processes that die, reload and end while money moves: what was answered is
+# there, nothing happened twice, nothing leaks.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use RonTest;
+
+use POSIX ();
+use Time::HiRes ();
+
+
+# Clients in processes of their own: each pays 1 from an account of its own
+# with rising nonces, and sends the same request again until it is answered
+# for good.  What they saw comes back through a file.
+
+my $s;
+
+sub clients {
+    my ($n, $seconds, $tag) = @_;
+
+    my @pids;
+
+    for my $i (1 .. $n) {
+        my $pid = fork();
+        die "fork: $!" unless defined $pid;
+
+        if ($pid) {
+            push @pids, $pid;
+            next;
+        }
+
+        client($i, $seconds, "$tag-$i");
+        POSIX::_exit(0);
+    }
+
+    return @pids;
+}
+
+sub client {
+    my ($i, $seconds, $tag) = @_;
+
+    my $end = Time::HiRes::time() + $seconds;
+    my ($nonce, $sock) = (0);
+    my %count = (ok => 0, replayed => 0, retried => 0, lost => 0, bad => 0);
+    my @txids;
+
+    while (Time::HiRes::time() < $end) {
+        $nonce++;
+        my $tries = 0;
+
+        for (;;) {
+            $tries++;
+            $sock ||= eval { $s->connect(2) };
+            my $r = { status => 0 };
+            $r = $s->post('/v1/transfer',
+                { from => "from-$tag", to => 'sink', asset => 'ron',
+                  amount_minor => '1', nonce => $nonce },
+                key => "n-$nonce", sock => $sock, timeout => 8) if $sock;
+
+            if ($r->{status} == 200) {
+                $count{ok}++;
+                $count{replayed}++ if $r->{headers}{'idempotent-replayed'};
+                push @txids, json_get($r->{body}, 'txid');
+                undef $sock
+                    if ($r->{headers}{connection} || '') eq 'close';
+                last;
+            }
+
+            undef $sock;
+
+            if ($r->{status} == 0) {
+                $count{lost}++;
+            } elsif ($r->{status} == 503 || $r->{status} == 429) {
+                $count{retried}++;
+            } else {
+                $count{bad}++;
+                $count{body} = $r->{body};
+            }
+
+            last if $tries > 400;
+            Time::HiRes::sleep(0.02);
+        }
+    }
+
+    open my $f, '>', $s->dir . "/client-$tag";
+    print $f join(' ', map { "$_=$count{$_}" }
+                       grep { $_ ne 'body' } sort keys %count), "\n";
+    print $f ($count{body} || '-'), "\n";
+    print $f "$_\n" for @txids;
+    close $f;
+}
+
+# Waits for the clients and checks that every payment happened once.
+sub reckon {
+    my ($tag, @pids) = @_;
+
+    waitpid $_, 0 for @pids;
+
+    my ($paid, %seen, $twice) = (0);
+
+    for my $i (1 .. @pids) {
+        open my $f, '<', $s->dir . "/client-$tag-$i" or next;
+        my ($line, $body, @txids) = <$f>;
+        my %c = $line =~ /(\w+)=(\d+)/g;
+        chomp $line;
+
+        is($c{bad}, 0, "$tag: client $i had no other answer ($line)")
+            or diag($body);
+        cmp_ok($c{ok}, '>', 0, "$tag: client $i paid $c{ok} times");
+        $twice += $seen{$_}++ for @txids;
+        $paid += $c{ok};
+
+        my $r = $s->get("/v1/balance?account=from-$tag-$i&asset=ron");
+        is(json_get($r->{body}, 'amount_minor'), 1_000_000 - $c{ok},
+           "$tag: each payment happened once");
+    }
+
+    ok(!$twice, "$tag: no receipt for two payments");
+
+    return $paid;
+}
+
+sub fund {
+    my ($tag, $n) = @_;
+
+    for my $i (1 .. $n) {
+        my $r = $s->post('/v1/issue', { to => "from-$tag-$i",
+            asset => 'ron', amount_minor => '1000000' },
+            key => "fund-$tag-$i");
+        die $r->{body} unless $r->{status} == 200;
+    }
+}
+
+sub sink {
+    my $r = $s->get('/v1/balance?account=sink&asset=ron');
+    return json_get($r->{body}, 'amount_minor');
+}
+
+
+$s = RonTest->new(workers => 2);
+$s->start or BAIL_OUT('no server');
+
+my ($paid, @pids) = (0);
+
+
+# the helper is killed under load
+
+fund('helper', 3);
+@pids = clients(3, 4, 'helper');
+
+for (1 .. 3) {
+    Time::HiRes::sleep(1);
+    ok($s->kill_helper, 'the helper was killed');
+}
+
+$paid += reckon('helper', @pids);
+is(sink(), $paid, 'what was paid has arrived');
+ok($s->wait_ready, 'ready again');
+
+my $restarts = () = $s->log =~ /restart \d+ of the ledger/g;
+is($restarts, 3, 'three restarts');
+like($s->get('/metrics')->{body},
+     qr/^service_restarts_total\{service="ledger",task="helper"\} 3$/m,
+     'and counted');
+
+
+# a worker is killed under load
+
+fund('worker', 3);
+@pids = clients(3, 3, 'worker');
+
+for (1 .. 3) {
+    Time::HiRes::sleep(0.7);
+    ok($s->kill_worker, 'a worker was killed');
+}
+
+$paid += reckon('worker', @pids);
+is(sink(), $paid, 'what was paid has arrived');
+
+
+# ten reloads under load
+
+fund('reload', 3);
+
+my $fds = $s->fds($s->{pid});
+@pids = clients(3, 6, 'reload');
+
+for my $i (1 .. 10) {
+    ok($s->reload, "reload $i");
+}
+
+$paid += reckon('reload', @pids);
+is(sink(), $paid, 'what was paid has arrived');
+ok(until_ok(5, sub { (my @c = $s->children) == 3 }),
+   'two workers and a helper are left') or diag(join ' ', $s->children);
+cmp_ok($s->fds($s->{pid}), '<=', $fds, 'the master has no descriptor more');
+
+my @workers = $s->workers;
+my @before = map { $s->fds($_) } @workers;
+$s->get('/v1/balance?account=sink&asset=ron') for 1 .. 20;
+is_deeply([map { $s->fds($_) } @workers], \@before,
+          'nor have the workers');
+
+
+# a helper that is stopped: nobody waits for ever
+
+my $helper = $s->helper;
+kill 'STOP', $helper;
+until_ok(5, sub {
+    !grep { RonTest::slurp($_) !~ /\) T / } glob "/proc/$helper/task/*/stat"
+});
+my $t = Time::HiRes::time();
+my $r = $s->post('/v1/transfer', { from => 'from-reload-1', to => 'sink',
+    asset => 'ron', amount_minor => '1', nonce => 900_000 },
+    key => 'stopped', headers => { 'Request-Timeout' => 1 });
+my $took = Time::HiRes::time() - $t;
+is($r->{status}, 503, 'a stopped helper: 503');
+cmp_ok($took, '<', 2, sprintf 'after %.2f s', $took);
+is($r->{headers}{'retry-after'}, 1, 'with Retry-After');
+is($s->get('/healthz')->{status}, 200, 'the server lives');
+ok(until_ok(2, sub { $s->get('/readyz')->{status} == 503 }),
+   'and is not ready');
+$r = $s->get('/v1/balance?account=sink&asset=ron',
+             headers => { 'Request-Timeout' => 1 });
+ok($r->{status} == 200 || $r->{status} == 503, 'a balance is answered');
+kill 'CONT', $helper;
+ok($s->wait_ready, 'ready when it goes on');
+$r = $s->post('/v1/transfer', { from => 'from-reload-1', to => 'sink',
+    asset => 'ron', amount_minor => '1', nonce => 900_000 },
+    key => 'stopped');
+is($r->{status}, 200, 'the same key afterwards is answered');
+$paid++;
+is(sink(), $paid, 'and has one effect');
+
+
+# quit while a request is under way: it is answered
+
+@pids = ();
+fund('quit', 1);
+
+my @socks = map { $s->connect } 1 .. 8;
+my $nonce = 0;
+$s->send_request($_, 'POST', '/v1/transfer',
+    { from => 'from-quit-1', to => 'sink', asset => 'ron',
+      amount_minor => '1', nonce => ++$nonce }, key => "quit-$nonce",
+    keep => 1) for @socks;
+Time::HiRes::sleep(0.05);
+kill 'QUIT', $s->{pid};
+
+my $answered = grep {
+    RonTest::read_response($_, 'POST', 5)->{status} =~ /^(?:200|409)$/
+} @socks;
+is($answered, 8, 'all that were under way are answered');
+close $_ for @socks;
+
+ok($s->quit, 'quit ends');
+like($s->log, qr/"event":"shutdown","drained":true,"aborted":0,"canceled":0,
+                 "leaked":0,"seq":\d+,"root":"[0-9a-f]{64}"/x,
+     'the last words are JSON');
+
+
+# terminate, and what was there is there
+
+$s->start or BAIL_OUT('no server');
+my $sink = sink();
+ok($s->terminate, 'terminate ends');
+$s->start or BAIL_OUT('no server');
+is(sink(), $sink, 'and loses nothing');
+
+
+# the master is killed: its children go
+
+my @left = $s->kill_master;
+is(scalar @left, 3, 'the master is killed, three children are left');
+ok(until_ok(10, sub { !grep { RonTest::alive($_) } @left }),
+   'and go by themselves');
+$s->start or BAIL_OUT('no server');
+is(sink(), $sink, 'and nothing is lost');
+$s->quit;
+
+
+# a helper that dies before it has done anything is not restarted at once
+
+$s = RonTest->new(workers => 1);
+$s->start or BAIL_OUT('no server');
+$s->allow(qr/cache manager process \d+ exited on signal 9/);
+
+$t = Time::HiRes::time();
+my $killed = 0;
+
+while (Time::HiRes::time() - $t < 3) {
+    my $pid = $s->helper;
+    $killed++ if $pid && kill 'KILL', $pid;
+    Time::HiRes::sleep(0.01);
+}
+
+my ($delay) = reverse $s->log =~ /restart \d+ of the ledger in (\d+) ms/g;
+cmp_ok($delay, '>=', 400, "the wait grows, to $delay ms");
+is($s->get('/healthz')->{status}, 503, 'and that is a crash loop');
+is(json_get($s->get('/healthz')->{body}, 'state'), 'fatal', 'named fatal');
+is($s->get('/version')->{status}, 200, 'what can be served is served');
+$s->terminate;
+
+
+done_testing();

@@ -1,0 +1,72 @@
+#!/usr/bin/perl
+
+# `make run` and its relatives: nothing to edit first.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use RonTest;
+
+use Cwd ();
+use File::Temp ();
+
+
+my $build = $ENV{RON_BUILD} || Cwd::abs_path('build');
+my $dir = File::Temp::tempdir('ron-run-XXXXXX', TMPDIR => 1, CLEANUP => 1);
+my $port = RonTest::free_port();
+
+chmod 0755, $dir;
+
+$ENV{BUILD} = $build;
+$ENV{RON_DATA} = "$dir/data";
+$ENV{RON_LISTEN} = "127.0.0.1:$port";
+$ENV{RON_WORKERS} = 1;
+
+my $s = bless { port => $port, dir => $dir }, 'RonTest';
+
+my $out = `tools/run.sh start 2>&1`;
+is($?, 0, 'start') or diag($out);
+like($out, qr{http://127\.0\.0\.1:$port}, 'says where');
+my ($token) = $out =~ /RON_TOKEN=([\w-]+)/;
+ok($token, 'gives a capability');
+is(scalar(() = $out =~ /^\s+curl /mg), 3, 'and three lines to paste');
+
+END { system('tools/run.sh stop >/dev/null 2>&1') if $s }
+
+$s->{token} = $token;
+
+my $r = $s->post('/v1/issue', { to => 'alice', asset => 'ron',
+                                amount_minor => '1000' }, key => 'a');
+is($r->{status}, 200, 'which the server takes') or diag($r->{body});
+is($s->get('/readyz')->{status}, 200, 'it is ready');
+
+is((stat "$dir/data/ron.keys")[2] & 07777, 0600, 'the keys are secret');
+like(RonTest::slurp("$dir/data/ron.keys"), qr/^dev [\w+\/=]{44}\n\z/,
+     'their kid is dev');
+is((stat "$dir/data/sock")[2] & 07777, 0750, 'the socket has a directory');
+ok(-S "$dir/data/sock/ledger.sock", 'and is in it');
+
+my ($line) = reverse split /\n/,
+                     RonTest::slurp("$dir/data/logs/access.log");
+like($line, qr{"route":"/readyz"}, 'the access log has routes');
+unlike(RonTest::slurp("$dir/data/logs/access.log"), qr/\?|alice/,
+       'and no queries');
+
+$out = `tools/run.sh start 2>&1`;
+isnt($?, 0, 'a second start is refused');
+like($out, qr/runs already/, 'and says why');
+
+$out = `tools/run.sh stop 2>&1`;
+is($?, 0, 'stop') or diag($out);
+like(RonTest::slurp("$dir/data/logs/error.log"),
+     qr/"event":"shutdown","drained":true/, 'drains');
+
+$out = `tools/run.sh start 2>&1`;
+is($?, 0, 'start again') or diag($out);
+$r = $s->get('/v1/balance?account=alice&asset=ron');
+like($r->{body}, qr/"amount_minor":"1000"/, 'all is there');
+`tools/run.sh stop 2>&1`;
+undef $s;
+
+done_testing();
