@@ -1,0 +1,189 @@
+#!/usr/bin/perl
+
+# The tables of docs/CONCURRENCY.md are those of the registry: a program that
+# is compiled from it prints them, and they have to be the same to the byte.
+#
+#     t/09-registry.t --write     puts them there
+
+use strict;
+use warnings;
+
+use File::Temp;
+use Test::More;
+use Time::Local qw(timegm);
+
+my $build = $ENV{RON_BUILD} || 'build';
+my $cc = $ENV{CC} || 'cc';
+my $doc = 'docs/CONCURRENCY.md';
+
+plan skip_all => "no $build/libron.a" if !-e "$build/libron.a";
+
+my $dir = File::Temp->newdir;
+my %table = tables();
+my $text = slurp($doc);
+
+if (@ARGV && $ARGV[0] eq '--write') {
+    for my $name (keys %table) {
+        $text =~ s/(<!-- $name: begin -->\n).*?(<!-- $name: end -->)/$1$table{$name}$2/s;
+    }
+
+    open(my $out, '>', $doc) or die "$doc: $!";
+    print $out $text;
+    close($out) or die "$doc: $!";
+}
+
+for my $name (qw(queues locks timeouts)) {
+    my ($documented) = $text
+        =~ /^<!-- $name: begin -->\n(.*?)^<!-- $name: end -->$/ms;
+
+    is($documented, $table{$name}, "$name: documented as they are");
+    cmp_ok(scalar(() = $table{$name} =~ /^\|/mg), '>', 4, 'and not none');
+}
+
+# every queue bounded, with a policy; locks with an order and an owner
+
+my $n = 0;
+
+for my $row (rows($table{queues})) {
+    my ($name, $service, $kind, $capacity, $policy, $label, $owner) = @$row;
+
+    $n++;
+    ok($capacity =~ /^[1-9]\d*$/ && $kind =~ /^(?:mpsc|broadcast)$/
+       && $policy =~ /^(?:reject|drop_oldest|retry_once|wait)$/
+       && $label =~ /^(?:q|queue)$/ && $owner ne '',
+       "$service $name is bounded");
+}
+
+cmp_ok($n, '>=', 6, 'queues');
+
+my %seen;
+my $before = 0;
+
+for my $row (rows($table{locks})) {
+    my ($name, $order, $owner) = @$row;
+
+    ok($order > $before && $owner ne '' && !$seen{$name}++,
+       "$name has its place and an owner");
+    $before = $order;
+}
+
+ok($_->[1] =~ /^[1-9]\d*$/ && $_->[2] ne '', "time-out $_->[0]")
+    for rows($table{timeouts});
+
+# what the seeds name, with their numbers
+
+my %queue = map { ("$_->[1]/$_->[0]" => "$_->[2] $_->[3] $_->[4]") }
+    rows($table{queues});
+
+is($queue{'ledger/ingress'}, 'mpsc 2000 reject', 'ledger: ingress');
+is($queue{'ledger/preval'}, 'mpsc 2000 drop_oldest', 'ledger: preval');
+is($queue{'ledger/commit'}, 'mpsc 1000 reject', 'ledger: commit');
+is($queue{'wallet/work'}, 'mpsc 512 reject', 'wallet: work');
+is($queue{'wallet/events'}, 'broadcast 1024 drop_oldest', 'wallet: events');
+is($queue{'wallet/ledger'}, 'broadcast 1024 drop_oldest', 'wallet: ledger');
+
+# front matter, diagrams and their words
+
+like($text, qr/\A---\n(?:[a-z-]+: .+\n)*last-reviewed: \d{4}-\d\d-\d\d\n/,
+     'it says when it was reviewed');
+like($text, qr/^owner: \S/m, 'its owner');
+
+# within 90 days of the newest commit: an old checkout does not rot
+
+my ($y, $m, $d) = $text =~ /^last-reviewed: (\d+)-(\d+)-(\d+)$/m;
+chomp(my $now = `git -c safe.directory='*' log -1 --format=%ct 2>/dev/null`);
+my $age = ($now || time) - timegm(0, 0, 0, $d, $m - 1, $y);
+cmp_ok($age, '<', 91 * 86400, 'not more than 90 days ago');
+like($text, qr/^toolchain-minimum: \S/m, 'and the toolchain');
+
+for my $section ('Topology', 'Shutdown') {
+    like($text, qr/^## $section\n\n```mermaid\n.*?accTitle: .*?^```\n\nIn words: /ms,
+         "$section: a diagram, and the same in words");
+}
+
+done_testing();
+
+
+sub rows {
+    my (@rows) = map { [ split / \| /, substr($_, 2, -2) ] }
+        grep { /^\| / } split /\n/, $_[0];
+    shift @rows;
+
+    return @rows;
+}
+
+
+sub tables {
+    my $program = "$dir/registry";
+
+    open(my $c, '>', "$program.c") or die $!;
+    print $c <<'EOC';
+#include "ron_registry.h"
+
+#include <stdio.h>
+
+int
+main(void)
+{
+    printf("queues\n| queue | service | kind | capacity | policy | label "
+           "| owner |\n|---|---|---|---|---|---|---|\n");
+
+    for (unsigned i = 0; i < RON_QUEUE_N; i++) {
+        const ron_queue_info_t  *q = ron_queue_info((ron_queue_id_t) i);
+
+        printf("| %s | %s | %s | %u | %s | %s | %s |\n", q->name, q->service,
+               q->kind, q->capacity, q->policy, q->label, q->owner);
+    }
+
+    printf("locks\n| lock | order | owner |\n|---|---|---|\n");
+
+    for (unsigned i = 0; i < RON_LOCK_N; i++) {
+        const ron_lock_info_t  *l = ron_lock_info((ron_lock_id_t) i);
+
+        printf("| %s | %u | %s |\n", l->name, l->order, l->owner);
+    }
+
+    printf("timeouts\n| time-out | ms | what it bounds |\n|---|---|---|\n");
+
+    for (unsigned i = 0; i < RON_TIMEOUT_N; i++) {
+        const ron_timeout_info_t  *t = ron_timeout_info((ron_timeout_id_t) i);
+
+        printf("| %s | %u | %s |\n", t->name, t->ms, t->what);
+    }
+
+    return 0;
+}
+EOC
+    close($c) or die $!;
+
+    my $includes = join ' ', map { "-I$_" } glob 'src/*';
+
+    system("$cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror $includes"
+           . " $program.c src/zone/ron_registry.c $build/libron.a"
+           . " -lpthread -o $program") == 0
+        or BAIL_OUT('the registry does not compile');
+
+    open(my $out, '-|', $program) or die "$program: $!";
+    my ($name, %table);
+
+    while (my $line = <$out>) {
+        if ($line =~ /^(\w+)$/) {
+            $name = $1;
+        } else {
+            $table{$name} .= $line;
+        }
+    }
+
+    close($out) or die "$program: $?";
+
+    return %table;
+}
+
+
+sub slurp {
+    my ($path) = @_;
+
+    open(my $file, '<', $path) or die "$path: $!";
+    local $/;
+    return scalar <$file>;
+}
