@@ -384,6 +384,20 @@ ron_rd_reason(ron_rd_t *rd, ron_reason_t *reason, ron_detail_t *detail)
 }
 
 
+/* A boolean is 0 or 1 and nothing else. */
+
+static bool
+ron_rd_bool(ron_rd_t *rd)
+{
+    uint8_t  v;
+
+    v = ron_rd_u8(rd);
+    rd->failed |= v > 1;
+
+    return v == 1;
+}
+
+
 ron_status_t
 ron_outcome_decode(ron_str_t bytes, ron_outcome_t *outcome,
     ron_result_t *results, uint32_t results_max)
@@ -396,7 +410,7 @@ ron_outcome_decode(ron_str_t bytes, ron_outcome_t *outcome,
     ron_rd_init(&rd, bytes);
 
     ron_rd_reason(&rd, &outcome->reason, &outcome->detail);
-    outcome->replayed = ron_rd_u8(&rd) != 0;
+    outcome->replayed = ron_rd_bool(&rd);
     outcome->value = ron_rd_varint(&rd);
     n = ron_rd_varint(&rd);
 
@@ -412,7 +426,7 @@ ron_outcome_decode(ron_str_t bytes, ron_outcome_t *outcome,
         memset(result, 0, sizeof(ron_result_t));
 
         ron_rd_reason(&rd, &result->reason, &result->detail);
-        result->repeat = ron_rd_u8(&rd) != 0;
+        result->repeat = ron_rd_bool(&rd);
         result->seq = ron_rd_varint(&rd);
         result->value = ron_rd_varint(&rd);
         result->bytes = ron_rd_lstr(&rd);
