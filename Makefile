@@ -74,7 +74,7 @@ MODULE   := $(strip $(MODULE))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all lib ctl units module deps test check asan tsan fuzz-build model \
-        install clean help run start stop sources flags fuzz-bin \
+        install clean help run start stop sources flags fuzz-bin fuzz mutants \
         FORCE
 
 
@@ -205,6 +205,12 @@ $(FUZZ_BIN): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libron.a
 	$(call say,LD)$(CC) $(SAN) -fsanitize=fuzzer $(LDFLAGS) -o $@ $< $(BUILD)/libron.a \
 	    $(BLAKE3_LIBS) $(LIBS) -lm
 
+fuzz: fuzz-build             ## every fuzz target for T seconds (60)
+	@tools/fuzz.sh $(BUILD) $(if $(filter-out t,$(T)),$(T),60)
+
+mutants:                     ## do the tests notice wrong money code?
+	@BUILD='$(BUILD)' tools/mutate.sh
+
 model:                       ## model-checking of the protocols in t/model
 	@test -x t/model/run || { echo "make: there is no t/model/run" >&2; exit 1; }
 	@BUILD='$(BUILD)' t/model/run
@@ -251,3 +257,5 @@ help:                        ## this text
 	@echo "  T           the tests to run              ($(T))"
 	@echo "  RON_LISTEN RON_DATA RON_WORKERS           for run and start"
 	@echo "  DESTDIR PREFIX MODULES                    for install"
+
+include t/sim/sim.mk
