@@ -138,7 +138,7 @@ $(BLAKE3_LIB): tools/blake3.sh
 endif
 
 -include $(LIB_OBJ:.o=.d) $(CTL_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) \
-         $(HELP_OBJ:.o=.d)
+         $(HELP_OBJ:.o=.d) $(FUZZ_SRC:%.c=$(BUILD)/%.d)
 
 
 # ---- the NGINX module ------------------------------------------------------
@@ -201,15 +201,17 @@ fuzz-build:                  ## the libFuzzer targets in t/fuzz
 
 fuzz-bin: $(FUZZ_BIN)
 
-$(FUZZ_BIN): $(BUILD)/%: $(BUILD)/%.o $(BUILD)/libron.a
-	$(call say,LD)$(CC) $(SAN) -fsanitize=fuzzer $(LDFLAGS) -o $@ $< $(BUILD)/libron.a \
+$(FUZZ_BIN): $(BUILD)/%: $(BUILD)/%.o $(HELP) $(BUILD)/libron.a
+	$(call say,LD)$(CC) $(SAN) -fsanitize=fuzzer $(LDFLAGS) -o $@ $< $(HELP) \
+	    $(BUILD)/libron.a \
 	    $(BLAKE3_LIBS) $(LIBS) -lm
 
-fuzz: fuzz-build             ## every fuzz target for T seconds (60)
-	@tools/fuzz.sh $(BUILD) $(if $(filter-out t,$(T)),$(T),60)
+fuzz: SECONDS = $(if $(filter t,$(T)),60,$(T))
+fuzz: fuzz-build             ## every fuzz target for T=60 seconds
+	@tools/fuzz.sh '$(BUILD)' $(SECONDS)
 
-mutants:                     ## do the tests notice wrong money code?
-	@BUILD='$(BUILD)' tools/mutate.sh
+mutants: $(BLAKE3_LIB)       ## do the tests notice wrong money code?
+	@MAKE='$(MAKE)' BLAKE3_DIR='$(BLAKE3_DIR)' tools/mutate.sh '$(BUILD)'
 
 model:                       ## model-checking of the protocols in t/model
 	@test -x t/model/run || { echo "make: there is no t/model/run" >&2; exit 1; }
