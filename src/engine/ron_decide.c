@@ -799,6 +799,17 @@ ron_op_funds(ron_op_t *op)
 }
 
 
+ron_status_t
+ron_op_ref(const ron_op_t *op, ron_entry_t *e, ron_str_t *bytes)
+{
+    if (op->e.ref == 0 || op->e.ref > op->en->state.seq) {
+        return RON_ENOTFOUND;
+    }
+
+    return ron_entry_find(op->en, op->e.ref, e, bytes);
+}
+
+
 /* The caller names the hold; holder, beneficiary and asset are the hold's. */
 
 static bool
@@ -865,9 +876,7 @@ ron_op_hold_closed(ron_op_t *op)
     ron_entry_t   e;
     ron_status_t  status;
 
-    status = (op->e.ref > op->en->state.seq)
-                 ? RON_ENOTFOUND
-                 : ron_entry_find(op->en, op->e.ref, &e, &bytes);
+    status = ron_op_ref(op, &e, &bytes);
 
     if (status != RON_OK && status != RON_ENOTFOUND) {
         return ron_op_storage(op, status);
@@ -900,9 +909,7 @@ ron_op_reverse(ron_op_t *op)
     ron_entry_t   e;
     ron_status_t  status;
 
-    status = (op->e.ref > op->en->state.seq)
-                 ? RON_ENOTFOUND
-                 : ron_entry_find(op->en, op->e.ref, &e, &bytes);
+    status = ron_op_ref(op, &e, &bytes);
 
     if (status != RON_OK && status != RON_ENOTFOUND) {
         return ron_op_storage(op, status);

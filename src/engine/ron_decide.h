@@ -51,6 +51,9 @@ void ron_op_init(ron_op_t *op, ron_engine_t *en, ron_work_t *w,
  */
 bool ron_op_money(ron_op_t *op);
 
+/* The entry that `ref` names; RON_ENOTFOUND when there is none (yet). */
+ron_status_t ron_op_ref(const ron_op_t *op, ron_entry_t *e, ron_str_t *bytes);
+
 /* Encodes, applies, tags.  False: the engine has failed. */
 bool ron_op_accept(ron_op_t *op);
 

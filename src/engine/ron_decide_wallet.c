@@ -216,9 +216,7 @@ ron_wallet_scope(ron_op_t *op, ron_str_t *scope)
         return true;
     }
 
-    status = (op->e.ref == 0 || op->e.ref > st->seq)
-                 ? RON_ENOTFOUND
-                 : ron_entry_find(op->en, op->e.ref, &e, &bytes);
+    status = ron_op_ref(op, &e, &bytes);
 
     if (status == RON_OK && e.kind == RON_KIND_HOLD) {
         no = ron_state_account(st, e.account);
