@@ -243,6 +243,15 @@ ron_status_t ngx_http_ron_task_refuse(ngx_http_ron_task_t *task,
 ngx_int_t ngx_http_ron_no_ledger(ngx_http_request_t *r);
 
 
+/* ---- phases ------------------------------------------------------------- */
+
+ngx_int_t ngx_http_ron_access_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_ron_log_handler(ngx_http_request_t *r);
+
+/* The label of a reason. */
+const char *ngx_http_ron_reason_name(ron_reason_t reason);
+
+
 extern ngx_module_t  ngx_http_ron_module;
 
 
