@@ -197,6 +197,26 @@ ngx_int_t ngx_http_ron_arg_u64(ngx_http_ron_ctx_t *ctx, const char *name,
     uint64_t missing, uint64_t *v);
 
 
+/* ---- the wallet's, which /ledger/ops shares ----------------------------- */
+
+/*
+ * A unit that was parsed, from its capability to its receipt; ctx->number is
+ * its RON_API_*.  The route's handler may be called again.
+ */
+ngx_int_t ngx_http_ron_wallet_unit(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx, unsigned svc, ron_unit_t *unit);
+
+ngx_int_t ngx_http_ron_wallet_balance(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx);
+ngx_int_t ngx_http_ron_wallet_outcome(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx);
+ngx_int_t ngx_http_ron_wallet_tx(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx);
+
+/* POST /ledger/ops */
+ngx_int_t ngx_http_ron_ops(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx);
+
+
 /* ---- work that blocks, in a thread of the pool -------------------------- */
 
 typedef struct ngx_http_ron_task_s    ngx_http_ron_task_t;

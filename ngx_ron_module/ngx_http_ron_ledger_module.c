@@ -76,6 +76,21 @@ static ngx_http_ron_route_t  ngx_http_ron_ledger_routes[] = {
       RON_CAP_ACT_INGEST, 0,
       ngx_http_ron_ledger_ingest, RON_D_ROUTE_LEDGER_INGEST },
 
+    { ngx_string("ops"), NGX_HTTP_POST,
+      NGX_HTTP_RON_JSON|NGX_HTTP_RON_WRITE, 0, 0,
+      ngx_http_ron_ops, RON_D_ROUTE_LEDGER_OPS },
+
+    { ngx_string("ops/balance"), NGX_HTTP_GET, 0, RON_CAP_ACT_READ, 0,
+      ngx_http_ron_wallet_balance, RON_D_ROUTE_LEDGER_OPS },
+
+    { ngx_string("ops/outcome"), NGX_HTTP_GET, NGX_HTTP_RON_KEY,
+      RON_CAP_ACT_READ, 0,
+      ngx_http_ron_wallet_outcome, RON_D_ROUTE_LEDGER_OPS },
+
+    { ngx_string("ops/tx/"), NGX_HTTP_GET, NGX_HTTP_RON_PREFIX,
+      RON_CAP_ACT_READ, 0,
+      ngx_http_ron_wallet_tx, RON_D_ROUTE_LEDGER_OPS },
+
     { ngx_string("roots"), NGX_HTTP_GET, NGX_HTTP_RON_OPEN, 0, 0,
       ngx_http_ron_ledger_roots, RON_D_ROUTE_LEDGER_ROOTS },
 

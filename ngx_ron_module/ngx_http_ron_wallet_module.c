@@ -10,7 +10,7 @@
 static ngx_int_t ngx_http_ron_wallet_post(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 static ngx_int_t ngx_http_ron_wallet_send(ngx_http_request_t *r,
-    ngx_http_ron_ctx_t *ctx);
+    ngx_http_ron_ctx_t *ctx, ron_unit_t *unit);
 static void ngx_http_ron_wallet_answer(void *data, ngx_int_t rc,
     ron_frame_type_t type, ron_str_t payload);
 static ngx_int_t ngx_http_ron_wallet_reply(ngx_http_request_t *r,
@@ -19,23 +19,17 @@ static ngx_uint_t ngx_http_ron_wallet_proof(ngx_http_ron_ctx_t *ctx);
 static ron_status_t ngx_http_ron_wallet_proof_work(
     ngx_http_ron_task_t *task);
 static ngx_int_t ngx_http_ron_wallet_hold(ngx_http_request_t *r,
-    ngx_http_ron_ctx_t *ctx);
+    ngx_http_ron_ctx_t *ctx, uint64_t seq);
 static ron_status_t ngx_http_ron_wallet_hold_work(ngx_http_ron_task_t *task);
 static ngx_int_t ngx_http_ron_wallet_hold_after(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ngx_http_ron_task_t *task);
-static ngx_int_t ngx_http_ron_wallet_balance(ngx_http_request_t *r,
-    ngx_http_ron_ctx_t *ctx);
 static void ngx_http_ron_wallet_balance_answer(void *data, ngx_int_t rc,
     ron_frame_type_t type, ron_str_t payload);
 static ngx_int_t ngx_http_ron_wallet_balance_reply(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ron_msg_balance_t *balance, uint64_t as_of,
     uint64_t stale);
-static ngx_int_t ngx_http_ron_wallet_outcome(ngx_http_request_t *r,
-    ngx_http_ron_ctx_t *ctx);
 static void ngx_http_ron_wallet_outcome_answer(void *data, ngx_int_t rc,
     ron_frame_type_t type, ron_str_t payload);
-static ngx_int_t ngx_http_ron_wallet_tx(ngx_http_request_t *r,
-    ngx_http_ron_ctx_t *ctx);
 static ron_status_t ngx_http_ron_wallet_tx_work(ngx_http_ron_task_t *task);
 static ngx_int_t ngx_http_ron_wallet_tx_after(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ngx_http_ron_task_t *task);
@@ -156,7 +150,6 @@ static ron_result_t  ngx_http_ron_wallet_results[RON_API_BATCH_MAX];
 static ngx_int_t
 ngx_http_ron_wallet_post(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
-    bool                       unknown;
     ron_unit_t                *unit;
     ron_status_t               rc;
     ron_api_error_t            err;
@@ -173,25 +166,6 @@ ngx_http_ron_wallet_post(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     rc = ron_api_wallet_parse(&ngx_http_ron_wallet_api, ctx->route->number,
                               ctx->body, ngx_ron_str(&ctx->idem_key),
                               &limits, &err);
-
-    if (rc == RON_OK) {
-        unit = &ngx_http_ron_wallet_api.unit;
-
-        rc = ron_api_allow(ctx->cap, RON_CAP_SVC_WALLET, unit,
-                           &ngx_http_ron_wallet_cap, &unknown, &err);
-
-        if (rc == RON_OK && unknown && !ctx->held) {
-
-            if (unit->op_n == 1) {
-                return ngx_http_ron_wallet_hold(r, ctx);
-            }
-
-            rc = ron_api_refuse(&err, RON_REASON_CAP_INVALID,
-                                "a capability for some accounts or assets "
-                                "cannot capture or release in a batch",
-                                "hold");
-        }
-    }
 
     if (rc == RON_EINVAL) {
         return ngx_http_ron_problem(r, &err);
@@ -215,7 +189,43 @@ ngx_http_ron_wallet_post(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         }
     }
 
-    return ngx_http_ron_wallet_send(r, ctx);
+    ctx->number = ctx->route->number;
+
+    return ngx_http_ron_wallet_unit(r, ctx, RON_CAP_SVC_WALLET, unit);
+}
+
+
+ngx_int_t
+ngx_http_ron_wallet_unit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    unsigned svc, ron_unit_t *unit)
+{
+    bool             unknown;
+    ron_status_t     rc;
+    ron_api_error_t  err;
+
+    rc = ron_api_allow(ctx->cap, svc, unit, &ngx_http_ron_wallet_cap,
+                       &unknown, &err);
+
+    if (rc == RON_OK && unknown && !ctx->held) {
+
+        if (unit->op_n == 1) {
+            return ngx_http_ron_wallet_hold(r, ctx, unit->ops[0].ref);
+        }
+
+        rc = ron_api_refuse(&err, RON_REASON_CAP_INVALID,
+                            "a capability for some accounts or assets "
+                            "cannot capture or release in a batch", "hold");
+    }
+
+    if (rc == RON_EINVAL) {
+        return ngx_http_ron_problem(r, &err);
+    }
+
+    if (rc != RON_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_ron_wallet_send(r, ctx, unit);
 }
 
 
@@ -226,7 +236,8 @@ ngx_http_ron_wallet_post(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
  */
 
 static ngx_int_t
-ngx_http_ron_wallet_hold(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
+ngx_http_ron_wallet_hold(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    uint64_t seq)
 {
     ngx_http_ron_task_t  *task;
 
@@ -235,7 +246,7 @@ ngx_http_ron_wallet_hold(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         return ngx_http_ron_no_ledger(r);
     }
 
-    task->a = ngx_http_ron_wallet_api.unit.ops[0].ref;
+    task->a = seq;
     task->after = ngx_http_ron_wallet_hold_after;
 
     return ngx_http_ron_task_post(r, task);
@@ -276,15 +287,15 @@ ngx_http_ron_wallet_hold_after(ngx_http_request_t *r,
 
     ctx->held = 1;
 
-    return ngx_http_ron_wallet_post(r, ctx);
+    return ctx->route->handler(r, ctx);
 }
 
 
 static ngx_int_t
-ngx_http_ron_wallet_send(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
+ngx_http_ron_wallet_send(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    ron_unit_t *unit)
 {
     ngx_msec_t       left;
-    ron_unit_t      *unit;
     ngx_uint_t       too_long;
     ngx_ron_call_t  *call;
 
@@ -294,8 +305,6 @@ ngx_http_ron_wallet_send(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         return ngx_http_ron_refuse(r, RON_REASON_RETRY_LATER,
                                    "the deadline has passed", NULL);
     }
-
-    unit = &ngx_http_ron_wallet_api.unit;
 
     unit->source_us = (uint64_t) r->start_sec * 1000000
                       + r->start_msec * 1000;
@@ -363,7 +372,7 @@ ngx_http_ron_wallet_reply(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     buf = ngx_http_ron_scratch();
     status = NGX_HTTP_OK;
 
-    if (ctx->route->number == RON_API_BATCH) {
+    if (ctx->number == RON_API_BATCH) {
         rc = ron_api_batch_answer(buf, &outcome, &status, &err);
 
     } else {
@@ -381,7 +390,7 @@ ngx_http_ron_wallet_reply(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     }
 
     proof = ngx_http_ron_wallet_proof(ctx)
-            && ctx->route->number != RON_API_BATCH;
+            && ctx->number != RON_API_BATCH;
 
     if (outcome.replayed) {
         ngx_ron_count(RON_M_WALLET_REPLAYS, 0, 0, 0, 0);
@@ -431,7 +440,7 @@ ngx_http_ron_wallet_proof_work(ngx_http_ron_task_t *task)
  * else what the zone had last, which says how old it is.
  */
 
-static ngx_int_t
+ngx_int_t
 ngx_http_ron_wallet_balance(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
     uint64_t             now_us, now_ms, age;
@@ -578,7 +587,7 @@ ngx_http_ron_wallet_balance_reply(ngx_http_request_t *r,
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_ron_wallet_outcome(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
     ron_str_t         account;
@@ -660,7 +669,7 @@ done:
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_ron_wallet_tx(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
     uint64_t              time_ms, seq;

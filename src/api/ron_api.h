@@ -118,6 +118,29 @@ ron_status_t ron_api_wallet_parse(ron_api_t *api, ron_api_wallet_t op,
     ron_str_t body, ron_str_t key, const ron_api_limits_t *limits,
     ron_api_error_t *err);
 
+/*
+ * POST /ledger/ops: a wallet request in an envelope, as a remote wallet sends
+ * it.  The wallet's own limits go with it, and can only lower those here.
+ */
+typedef struct {
+    ron_api_wallet_t  op;
+    bool              has_match;
+    bool              nonce_strict;
+    uint64_t          match;
+    uint64_t          deadline_ms;      /* wall clock; 0: none */
+    ron_u128_t        account_daily;    /* 0: none */
+    ron_u128_t        account_total;    /* 0: none */
+    ron_str_t         key;
+} ron_api_ops_t;
+
+/* The unit is complete but for source and deadline times and capability. */
+ron_status_t ron_api_ops_parse(ron_api_t *api, ron_str_t body,
+    const ron_api_limits_t *limits, ron_api_ops_t *ops, ron_api_error_t *err);
+
+/* The envelope of `body`, which is one JSON object, checked before. */
+ron_status_t ron_api_ops_put(ron_buf_t *out, const ron_api_ops_t *ops,
+    ron_str_t body);
+
 /* POST /ledger/ingest, likewise. */
 ron_status_t ron_api_ingest_parse(ron_api_t *api, ron_str_t body,
     ron_api_error_t *err);

@@ -34,6 +34,17 @@ typedef struct {
 } ron_api_batch_t;
 
 typedef struct {
+    ron_str_t          op;
+    ron_str_t          key;
+    const ron_json_t  *request;
+    uint64_t           deadline;
+    uint64_t           match;
+    ron_u128_t         account_daily;
+    ron_u128_t         account_total;
+    bool               nonce_strict;
+} ron_api_envelope_t;
+
+typedef struct {
     const ron_json_t  *batch;
     ron_str_t          idem_id;
     bool               atomic;
@@ -74,6 +85,10 @@ static ron_status_t ron_api_op_check(ron_api_wallet_t op,
 static ron_status_t ron_api_op_entry(ron_api_wallet_t op,
     const ron_api_op_t *dto, uint64_t present, ron_entry_t *e,
     ron_api_error_t *err);
+static ron_status_t ron_api_wallet(ron_api_t *api, ron_api_wallet_t op,
+    const ron_json_t *root, ron_str_t key, const ron_api_limits_t *limits,
+    ron_api_error_t *err);
+static ron_u128_t ron_api_lower(ron_u128_t a, ron_u128_t b);
 static ron_status_t ron_api_batch(ron_api_t *api, const ron_json_t *root,
     const ron_api_limits_t *limits, ron_api_error_t *err);
 static ron_status_t ron_api_entry(const ron_json_t *object, ron_entry_t *e,
@@ -156,6 +171,28 @@ static const ron_json_field_t  ron_api_batch_fields[] = {
     RON_JSON_FIELD(ron_api_batch_t, ops, "ops", ARRAY, RON_JSON_REQUIRED, 1,
                    RON_API_BATCH_MAX, NULL),
     RON_JSON_FIELD(ron_api_batch_t, atomic, "atomic", BOOL, 0, 0, 0, NULL),
+};
+
+
+#define RON_API_O_MATCH  (1 << 4)
+
+static const ron_json_field_t  ron_api_envelope_fields[] = {
+    RON_JSON_FIELD(ron_api_envelope_t, op, "op", STRING, RON_JSON_REQUIRED, 0,
+                   0, NULL),
+    RON_JSON_FIELD(ron_api_envelope_t, key, "key", STRING, RON_JSON_REQUIRED,
+                   1, RON_API_KEY_MAX, NULL),
+    RON_JSON_FIELD(ron_api_envelope_t, request, "request", OBJECT,
+                   RON_JSON_REQUIRED, 0, 0, NULL),
+    RON_JSON_FIELD(ron_api_envelope_t, deadline, "deadline", U64, 0, 1,
+                   RON_TIME_MAX, NULL),
+    RON_JSON_FIELD(ron_api_envelope_t, match, "if_match", U64, 0, 0, 0,
+                   NULL),
+    RON_JSON_FIELD(ron_api_envelope_t, account_daily, "account_daily", AMOUNT,
+                   0, 1, 0, NULL),
+    RON_JSON_FIELD(ron_api_envelope_t, account_total, "account_total", AMOUNT,
+                   0, 1, 0, NULL),
+    RON_JSON_FIELD(ron_api_envelope_t, nonce_strict, "nonce_strict", BOOL, 0,
+                   0, 0, NULL),
 };
 
 
@@ -384,6 +421,16 @@ ron_api_wallet_parse(ron_api_t *api, ron_api_wallet_t op, ron_str_t body,
         return rc;
     }
 
+    return ron_api_wallet(api, op, root, key, limits, err);
+}
+
+
+static ron_status_t
+ron_api_wallet(ron_api_t *api, ron_api_wallet_t op, const ron_json_t *root,
+    ron_str_t key, const ron_api_limits_t *limits, ron_api_error_t *err)
+{
+    ron_status_t  rc;
+
     if (op == RON_API_BATCH) {
         rc = ron_api_batch(api, root, limits, err);
         if (rc != RON_OK) {
@@ -412,6 +459,122 @@ ron_api_wallet_parse(ron_api_t *api, ron_api_wallet_t op, ron_str_t body,
     api->unit.account_total = limits->account_total;
 
     return RON_OK;
+}
+
+
+ron_status_t
+ron_api_ops_parse(ron_api_t *api, ron_str_t body,
+    const ron_api_limits_t *limits, ron_api_ops_t *ops, ron_api_error_t *err)
+{
+    uint64_t             present;
+    ron_status_t         rc;
+    ron_json_error_t     json;
+    const ron_json_t    *root;
+    ron_api_limits_t     lower;
+    ron_api_envelope_t   dto;
+
+    memset(ops, 0, sizeof(ron_api_ops_t));
+
+    rc = ron_api_json(api, body, &root, err);
+    if (rc != RON_OK) {
+        return rc;
+    }
+
+    rc = ron_json_bind(root, ron_api_envelope_fields,
+                       ron_array_n(ron_api_envelope_fields), &dto, &present,
+                       &json);
+    if (rc != RON_OK) {
+        return ron_api_json_error(rc, &json, err);
+    }
+
+    if (!ron_api_wallet_find(dto.op, &ops->op)) {
+        return ron_api_refuse(err, RON_REASON_UNKNOWN_KIND,
+                              "not an operation", "op");
+    }
+
+    /* what a header could not carry is no key here either */
+
+    if (ron_api_key(dto.key, &ops->key) != RON_OK
+        || ops->key.len != dto.key.len)
+    {
+        return ron_api_refuse(err, RON_REASON_MALFORMED,
+                              "it must be 1 to 64 visible characters, "
+                              "without quotes", "key");
+    }
+
+    ops->has_match = (present & RON_API_O_MATCH) != 0;
+    ops->match = dto.match;
+    ops->deadline_ms = dto.deadline;
+    ops->nonce_strict = dto.nonce_strict;
+    ops->account_daily = dto.account_daily;
+    ops->account_total = dto.account_total;
+
+    lower = *limits;
+    lower.nonce_strict |= dto.nonce_strict;
+    lower.account_daily = ron_api_lower(lower.account_daily,
+                                        dto.account_daily);
+    lower.account_total = ron_api_lower(lower.account_total,
+                                        dto.account_total);
+
+    rc = ron_api_wallet(api, ops->op, dto.request, ops->key, &lower, err);
+    if (rc != RON_OK) {
+        return rc;
+    }
+
+    api->unit.has_match = ops->has_match;
+    api->unit.match = ops->match;
+
+    return RON_OK;
+}
+
+
+/* 0 is no limit. */
+static ron_u128_t
+ron_api_lower(ron_u128_t a, ron_u128_t b)
+{
+    if (a == 0 || b == 0) {
+        return a + b;
+    }
+
+    return ron_min(a, b);
+}
+
+
+ron_status_t
+ron_api_ops_put(ron_buf_t *out, const ron_api_ops_t *ops, ron_str_t body)
+{
+    ron_buf_put_u8(out, '{');
+    ron_json_put_member(out, ron_str("op"),
+                        ron_cstr(ron_api_wallet_name(ops->op)));
+    ron_json_put_member(out, ron_str("key"), ops->key);
+
+    if (ops->deadline_ms != 0) {
+        ron_json_put_member_u64(out, ron_str("deadline"), ops->deadline_ms);
+    }
+
+    if (ops->has_match) {
+        ron_json_put_member_u64(out, ron_str("if_match"), ops->match);
+    }
+
+    if (ops->account_daily != 0) {
+        ron_json_put_member_amount(out, ron_str("account_daily"),
+                                   ops->account_daily);
+    }
+
+    if (ops->account_total != 0) {
+        ron_json_put_member_amount(out, ron_str("account_total"),
+                                   ops->account_total);
+    }
+
+    if (ops->nonce_strict) {
+        ron_json_put_member_bool(out, ron_str("nonce_strict"), true);
+    }
+
+    ron_json_put_key(out, ron_str("request"));
+    ron_buf_put(out, body.data, body.len);
+    ron_buf_put_u8(out, '}');
+
+    return ron_buf_status(out);
 }
 
 

@@ -160,20 +160,67 @@ accepted(bool wallet)
 }
 
 
+/* In an envelope it is the same unit. */
+static void
+enveloped(ron_api_wallet_t op, ron_str_t body, ron_str_t key)
+{
+    ron_hash_t       a, b;
+    ron_api_ops_t    ops_in, ops_out;
+    ron_api_error_t  err;
+
+    RON_ASSERT(ron_unit_digest(&api.unit, &room, &a) == RON_OK);
+
+    memset(&ops_in, 0, sizeof(ops_in));
+    ops_in.op = op;
+    ops_in.key = key;
+    ops_in.has_match = true;
+    ops_in.match = body.len;
+    ops_in.account_daily = limits.account_daily;
+
+    ron_buf_reset(&out);
+    RON_ASSERT(ron_api_ops_put(&out, &ops_in, body) == RON_OK);
+
+    if (out.len > RON_JSON_LEN) {
+        return;
+    }
+
+    RON_ASSERT(ron_api_ops_parse(&api, ron_buf_str(&out), &limits, &ops_out,
+                                 &err) == RON_OK);
+    RON_ASSERT(ops_out.op == op && ron_str_eq(ops_out.key, key));
+    RON_ASSERT(api.unit.has_match && api.unit.match == body.len);
+    RON_ASSERT(ron_unit_digest(&api.unit, &room, &b) == RON_OK);
+    RON_ASSERT(ron_hash_eq(&a, &b));
+}
+
+
 static void
 fuzz_wallet(fuzz_t *f)
 {
-    ron_str_t         key;
+    uint8_t           n;
+    ron_str_t         key, body;
+    ron_api_ops_t     ops_out;
     ron_api_error_t   err;
     ron_api_wallet_t  op;
 
     memset(&err, 0, sizeof(err));
-    op = (ron_api_wallet_t) (fuzz_u8(f) % RON_API_WALLET_N);
+    n = fuzz_u8(f);
+    op = (ron_api_wallet_t) (n % RON_API_WALLET_N);
     key = ron_str("key");
+    body = fuzz_rest(f);
 
-    if (ron_api_wallet_parse(&api, op, fuzz_rest(f), key, &limits, &err)
-        != RON_OK)
-    {
+    if (n >= 0x80) {
+        if (ron_api_ops_parse(&api, body, &limits, &ops_out, &err) != RON_OK) {
+            is_problem(&err);
+
+        } else {
+            RON_ASSERT(ron_str_eq(api.unit.key, ops_out.key));
+            accepted(true);
+        }
+
+        return;
+    }
+
+    if (ron_api_wallet_parse(&api, op, body, key, &limits, &err) != RON_OK) {
         is_problem(&err);
         return;
     }
@@ -182,6 +229,7 @@ fuzz_wallet(fuzz_t *f)
     RON_ASSERT(api.unit.type == (op == RON_API_BATCH ? RON_UNIT_BATCH
                                                      : RON_UNIT_WALLET));
     accepted(true);
+    enveloped(op, body, key);
 }
 
 
