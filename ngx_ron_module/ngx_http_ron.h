@@ -112,7 +112,13 @@ struct ngx_http_ron_ctx_s {
     ron_reason_t            reason;             /* of a problem */
     ngx_str_t               problem;            /* for the filter */
 
+    ron_cap_refusal_t       cap_why;            /* of the capability */
+    uint64_t                checks_us;          /* so far */
+    uint64_t                checks_from_us;
+
     ron_admit_t             queue;
+    unsigned                counted:1;  /* in the gauges of its route */
+    unsigned                checking:1;
     unsigned                lines:1;    /* application/x-ndjson */
     unsigned                held:1;     /* the hold's account is allowed */
     unsigned                admitted:1;
@@ -137,6 +143,24 @@ ngx_int_t ngx_http_ron_handler(ngx_http_request_t *r);
  * word, and the compiler counts on two.
  */
 #define ngx_http_ron_memory(pool, size)  ngx_pmemalign(pool, size, 16)
+
+/*
+ * Counting.  A request is in the gauges of its route from the access phase to
+ * its end; it is checked in one or more stretches, and the last one ends when
+ * it is sent to the helper or answered.  count_end() is for the log phase.
+ */
+void ngx_http_ron_count_route(ngx_http_ron_ctx_t *ctx);
+void ngx_http_ron_count_gone(ngx_http_ron_ctx_t *ctx);
+void ngx_http_ron_count_late(ngx_http_request_t *r);
+void ngx_http_ron_count_end(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    ngx_uint_t service);
+void ngx_http_ron_checks_begin(ngx_http_ron_ctx_t *ctx);
+void ngx_http_ron_checks_pause(ngx_http_ron_ctx_t *ctx);
+void ngx_http_ron_checks_end(ngx_http_ron_ctx_t *ctx);
+
+#define ngx_http_ron_count_wallet(route)                                      \
+    ((route) >= RON_D_ROUTE_WALLET_ISSUE                                      \
+     && (route) < RON_D_ROUTE_WALLET_OTHER)
 
 /* The body of POST /ledger/ingest as lines. */
 void ngx_http_ron_ndjson(ngx_http_request_t *r);

@@ -64,6 +64,12 @@ ngx_http_ron_access_handler(ngx_http_request_t *r)
     rc = ngx_http_ron_access_route(r, ctx, rlcf->service);
 
     if (rc == NGX_OK && !ctx->replied) {
+        ngx_http_ron_count_route(ctx);
+
+        if (ctx->route->flags & NGX_HTTP_RON_WRITE) {
+            ngx_http_ron_checks_begin(ctx);
+        }
+
         rc = ngx_http_ron_access_headers(r, ctx);
     }
 
@@ -72,6 +78,7 @@ ngx_http_ron_access_handler(ngx_http_request_t *r)
     }
 
     if (rc == NGX_OK && !ctx->replied) {
+        ngx_http_ron_checks_pause(ctx);
         return NGX_OK;
     }
 
@@ -337,6 +344,8 @@ ngx_http_ron_access_capability(ngx_http_request_t *r,
     }
 
     if (ngx_http_ron_token_verify(r, token, ctx->cap, &err) != RON_OK) {
+        ctx->cap_why = err.why;
+
         return ngx_http_ron_refuse(r, err.status == 401
                                           ? RON_REASON_UNAUTH
                                           : err.status == 403
@@ -441,6 +450,8 @@ ngx_http_ron_log_handler(ngx_http_request_t *r)
     ngx_ron_count(RON_M_HTTP_REQUESTS, 0, route, method, status);
     ron_metric_observe(ngx_ron_zone(), ngx_ron_slot(), RON_M_REQUEST_LATENCY,
                        0, route, method, 0, us);
+
+    ngx_http_ron_count_end(r, ctx, rlcf->service->metric);
 
     if (ctx && ctx->reason != RON_REASON_OK) {
         i = ngx_http_ron_reason(ctx->reason);

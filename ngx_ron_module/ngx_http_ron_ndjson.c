@@ -415,8 +415,13 @@ ngx_http_ron_nd_batch(ngx_http_ron_nd_t *st, size_t len)
 
     nb->batch.first = st->line;
 
+    ngx_http_ron_checks_begin(st->ctx);
+
     rc = ron_api_ndjson_parse(&ngx_http_ron_nd_space, text, st->ctx->cap,
                               st->results, &nb->batch, &st->out);
+
+    ngx_http_ron_checks_end(st->ctx);
+
     if (rc != RON_OK) {
         return NGX_ERROR;
     }

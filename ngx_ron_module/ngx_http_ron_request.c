@@ -123,6 +123,7 @@ ngx_http_ron_ctx_cleanup(void *data)
 
     ron_buf_free(&ctx->body_buf);
     ngx_http_ron_release(ctx);
+    ngx_http_ron_count_gone(ctx);
 }
 
 
@@ -563,6 +564,8 @@ ngx_http_ron_body_late(ngx_event_t *ev)
 
     ngx_http_set_log_request(c->log, r);
 
+    ngx_http_ron_count_late(r);
+
     /* what is left of the body is not wanted */
 
     r->keepalive = 0;
@@ -615,6 +618,10 @@ ngx_http_ron_body_take(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 static void
 ngx_http_ron_body_done(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
+    if (ctx->route->flags & NGX_HTTP_RON_WRITE) {
+        ngx_http_ron_checks_begin(ctx);
+    }
+
     ngx_http_finalize_request(r, ctx->route->handler(r, ctx));
 }
 
@@ -624,6 +631,7 @@ ngx_http_ron_wait(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     ngx_ron_call_t *call)
 {
     ctx->call = call;
+    ngx_http_ron_checks_end(ctx);
 
     /* a client that goes away is noticed, and its request let go */
 
@@ -682,6 +690,7 @@ ngx_http_ron_reply(ngx_http_request_t *r, ngx_uint_t status, ngx_str_t *type,
     if (ctx) {
         ctx->replied = 1;
         ngx_http_ron_release(ctx);
+        ngx_http_ron_checks_end(ctx);
     }
 
     if (ngx_http_discard_request_body(r) != NGX_OK) {

@@ -5,6 +5,7 @@
  *
  *     ngx_ron_module.c     ron_ledger and its relatives, life of a process
  *     ngx_ron_helper.c     in the helper: starts, watches and stops libron
+ *     ngx_ron_sample.c     what the helper counts
  *     ngx_ron_ipc.c        in a worker: calls to the helper
  *     ngx_ron_slot.c       a process's counters in the zone
  *     ngx_ron_log.c        lines of libron's threads into NGINX's log
@@ -121,6 +122,10 @@ void ngx_ron_count_n(ron_metric_t metric, ngx_uint_t s, ngx_uint_t a,
 /* NGX_BUSY when `capacity` requests of all workers are in. */
 ngx_int_t ngx_ron_admit(ron_admit_t queue, ngx_uint_t capacity);
 void ngx_ron_admit_done(ron_admit_t queue);
+
+
+/* In the helper, with a zone: what libron has counted since the last call. */
+void ngx_ron_sample(const ron_service_stat_t *stat);
 
 
 /* The path manager, and what NGINX's cache manager process is for us. */

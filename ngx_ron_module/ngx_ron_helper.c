@@ -548,6 +548,8 @@ ngx_ron_helper_publish(void)
     ngx_ron_helper_delta(RON_M_AUTH_FAILURES_L, RON_D_PEER_CLASS_WORKER,
                          stat.auth_failures,
                          &ngx_ron_helper_seen.auth_failures);
+
+    ngx_ron_sample(&stat);
 }
 
 

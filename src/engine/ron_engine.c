@@ -176,6 +176,7 @@ ron_engine_acquire(ron_engine_t *en, ron_buf_t *why)
 {
     ron_status_t  status;
 
+    en->summed = false;
     status = ron_store_acquire(en->store, &en->epoch);
 
     if (status != RON_OK) {
@@ -1099,6 +1100,8 @@ ron_engine_stat(ron_engine_t *en, ron_engine_stat_t *stat)
     stat->checkpoint_seq = en->ckpt_seq;
     stat->replayed = en->replayed;
     stat->clock_drift_ms = en->drift_ms;
+    stat->summed = en->summed;
+    stat->conserved = en->conserved;
 }
 
 

@@ -95,6 +95,8 @@ typedef struct {
     uint64_t  clock_drift_ms;
     uint32_t  queue_units;              /* decided, not taken by committer */
     bool      failed;
+    bool      summed;                   /* acquire added the money up, */
+    bool      conserved;                /* and there is none too much */
 } ron_engine_stat_t;
 
 

@@ -117,6 +117,8 @@ struct ron_engine_s {
     ron_row_t           head;           /* replayed or appended; no views */
     uint64_t            epoch;
     bool                writer;
+    bool                summed;         /* as ron_engine_stat_t says */
+    bool                conserved;
     uint64_t            replayed;
     ron_buf_t           scratch;
     ron_buf_t           found;

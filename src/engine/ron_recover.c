@@ -394,7 +394,11 @@ ron_recover_check(ron_engine_t *en, ron_buf_t *why)
         return status;
     }
 
-    if (en->state.as_of_last != 0 || ron_state_check(&en->state) != RON_OK) {
+    en->summed = true;
+    en->conserved = en->state.as_of_last == 0
+                    && ron_state_check(&en->state) == RON_OK;
+
+    if (!en->conserved) {
         ron_buf_printf(why, "money is not conserved at seq %llu",
                        (unsigned long long) en->state.seq);
         return ron_corrupt();

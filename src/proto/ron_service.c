@@ -267,38 +267,6 @@ ron_service_drain(ron_service_t *service)
 }
 
 
-void
-ron_service_stat(ron_service_t *service, ron_service_stat_t *stat)
-{
-    uint32_t  i;
-    uint64_t  w[RON_STAT_N];
-
-    for (i = 0; i < RON_STAT_N; i++) {
-        w[i] = atomic_load_explicit(&service->stat[i], memory_order_relaxed);
-    }
-
-    stat->state = (ron_life_t) w[RON_STAT_STATE];
-    stat->writer = w[RON_STAT_WRITER] != 0;
-    stat->preval_depth = w[RON_STAT_PREVAL_DEPTH];
-    stat->preval_drops = w[RON_STAT_PREVAL_DROPS];
-    stat->commit_depth = w[RON_STAT_COMMIT_DEPTH];
-    stat->commit_rejects = w[RON_STAT_COMMIT_REJECTS];
-    stat->connections = w[RON_STAT_CONNECTIONS];
-    stat->units = w[RON_STAT_UNITS];
-    stat->batches = w[RON_STAT_BATCHES];
-    stat->entries = w[RON_STAT_ENTRIES];
-    stat->seq = w[RON_STAT_SEQ];
-    stat->time_ms = w[RON_STAT_TIME_MS];
-    stat->committed_ms = w[RON_STAT_COMMITTED_MS];
-    stat->sync_since_us = w[RON_STAT_SYNC_SINCE_US];
-    stat->auth_failures = w[RON_STAT_AUTH_FAILURES];
-    stat->denied = w[RON_STAT_DENIED];
-    stat->protocol_errors = w[RON_STAT_PROTOCOL_ERRORS];
-    stat->slow_closed = w[RON_STAT_SLOW_CLOSED];
-    stat->safe_entered = w[RON_STAT_SAFE_ENTERED];
-}
-
-
 ron_status_t
 ron_service_stop(ron_service_t *service, uint64_t timeout_ms)
 {
@@ -456,6 +424,7 @@ ron_service_step_follow(ron_service_t *s, uint64_t now_us)
     }
 
     if (status != RON_ENOTFOUND) {
+        ron_service_found(s, status);
         ron_service_enter_safe(s, RON_SAFE_OPEN, ron_service_why(s));
         return 0;
     }
@@ -723,6 +692,8 @@ ron_service_acquire(ron_service_t *s)
     }
 
     status = ron_engine_acquire(s->engine, &s->why);
+    ron_service_summed(s);
+
     if (status != RON_OK) {
         return status;
     }
@@ -795,8 +766,10 @@ ron_service_acquired(ron_service_t *s)
     s->retry_us = 0;
     s->retry_delay_us = 0;
     s->rejecting = false;
+    s->gap = false;
 
     ron_service_gauge(s, RON_STAT_WRITER, 1);
+    ron_service_gauge(s, RON_STAT_NO_ROOM, 0);
     ron_service_gauge(s, RON_STAT_SEQ, s->seq);
     ron_service_gauge(s, RON_STAT_TIME_MS, s->time_ms);
     ron_service_gauge(s, RON_STAT_SYNC_SINCE_US, 0);
@@ -844,6 +817,8 @@ static void
 ron_service_refused(ron_service_t *s, ron_status_t status)
 {
     ron_safe_t  safe;
+
+    ron_service_found(s, status);
 
     switch (status) {
 
@@ -976,6 +951,8 @@ ron_service_failed(ron_service_t *s, ron_status_t status)
     if (s->state == RON_STATE_SAFE_MODE) {
         return;
     }
+
+    ron_service_found(s, status);
 
     (void) snprintf(text, sizeof(text), "an append after seq %llu failed: %s",
                     (unsigned long long) s->seq, ron_status_name(status));

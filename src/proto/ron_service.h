@@ -124,6 +124,11 @@ typedef struct {
     uint64_t     protocol_errors;
     uint64_t     slow_closed;           /* peers that did not read */
     uint64_t     safe_entered;
+    uint64_t     sync_failures;         /* appends that were tried and failed */
+    uint64_t     gaps;                  /* journals that do not hold together */
+    uint64_t     conserved;             /* take-overs that added the money up */
+    uint64_t     not_conserved;         /* and found some more or missing */
+    bool         no_room;               /* the disk was full, nobody said no */
 } ron_service_stat_t;
 
 

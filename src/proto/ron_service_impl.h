@@ -7,6 +7,7 @@
  *     ron_service_conn.c   sockets, handshake, frames in and out
  *     ron_service_work.c   preval, deciding, answering
  *     ron_service_admin.c  what an operator asks
+ *     ron_service_stat.c   what is only counted
  */
 
 #ifndef RON_SERVICE_IMPL_H
@@ -89,6 +90,11 @@ typedef enum {
     RON_STAT_PROTOCOL_ERRORS,
     RON_STAT_SLOW_CLOSED,
     RON_STAT_SAFE_ENTERED,
+    RON_STAT_SYNC_FAILURES,
+    RON_STAT_GAPS,
+    RON_STAT_CONSERVED,
+    RON_STAT_NOT_CONSERVED,
+    RON_STAT_NO_ROOM,
     RON_STAT_N
 } ron_service_word_t;
 
@@ -124,6 +130,7 @@ struct ron_service_s {
     bool                  marked;           /* and the mark says it too */
     bool                  level;            /* follower has seen the head */
     bool                  probe;            /* a write failed: try one first */
+    bool                  gap;              /* found, and counted */
     bool                  unclean;
     uint64_t              retry_us;
     uint64_t              retry_delay_us;
@@ -196,6 +203,14 @@ void ron_service_begin_drain(ron_service_t *s);
 
 /* A batch came back with this, or could not be decided. */
 void ron_service_failed(ron_service_t *s, ron_status_t status);
+
+/*
+ * ron_service_stat.c: what is only counted.  The journal, or an append, was
+ * found to be so; acquire added the money up; an append was tried.
+ */
+void ron_service_found(ron_service_t *s, ron_status_t status);
+void ron_service_summed(ron_service_t *s);
+void ron_service_tried(ron_service_t *s, ron_status_t status);
 
 /* ron_service_conn.c */
 ron_status_t ron_service_listen(ron_service_t *s);

@@ -432,6 +432,7 @@ ron_service_reap(ron_service_t *s)
             s->root = batch->root;
         }
 
+        ron_service_tried(s, batch->status);
         ron_service_answer_batch(s, batch);
 
         if (batch->status == RON_OK && batch->count > 0) {

@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 
+#include "ron_port.h"
 #include "ron_zone_layout.h"
 
 
@@ -68,6 +69,7 @@ static void ron_metric_put_labels(const ron_metric_info_t *info,
     const uint32_t *at, ron_buf_t *out);
 static void ron_metric_put_histogram(const ron_metric_info_t *info,
     const uint32_t *at, const uint64_t *sums, ron_buf_t *out);
+static uint64_t ron_metric_age_us(const ron_zone_t *zone);
 static void ron_metric_put_value(const ron_metric_info_t *info, uint64_t value,
     ron_buf_t *out);
 static const char *ron_route_service(uint32_t route);
@@ -339,6 +341,10 @@ ron_metric_render(const ron_zone_t *zone, const ron_metric_info_t *info,
     for (i = 0; i < n; i++) {
         ron_metric_sum(zone, info->at + i * cells, cells, sums);
 
+        if (info == &ron_metric_table[RON_M_METRICS_SAMPLE_AGE]) {
+            sums[0] = ron_metric_age_us(zone);
+        }
+
         any = false;
         for (d = 0; d < cells; d++) {
             any |= sums[d] != 0;
@@ -365,6 +371,26 @@ ron_metric_render(const ron_zone_t *zone, const ron_metric_info_t *info,
         ron_metric_put_value(info, sums[0], out);
         ron_buf_put_cstr(out, "\n");
     }
+}
+
+
+/* Nobody can say how old its own words are: whoever reads them does. */
+
+static uint64_t
+ron_metric_age_us(const ron_zone_t *zone)
+{
+    uint64_t    now_us;
+    ron_beat_t  beat;
+
+    now_us = ron_clock_mono_us();
+
+    if (ron_zone_beat_read(zone, &beat) != RON_OK || beat.beat_us == 0
+        || beat.beat_us > now_us)
+    {
+        return 0;
+    }
+
+    return now_us - beat.beat_us;
 }
 
 

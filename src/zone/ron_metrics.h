@@ -553,7 +553,7 @@
     X(SEQUENCER_BATCH, "sequencer_batch_size", HISTOGRAM,                     \
       LEDGER, NONE, NONE, NONE, BATCH,                                        \
       "Entries in one batch.")                                                \
-    X(LEDGER_BACKLOG, "ledger_backlog_gauge", GAUGE,                          \
+    X(LEDGER_BACKLOG, "ledger_backlog", GAUGE,                          \
       LEDGER, NONE, NONE, NONE, NONE,                                         \
       "Units read and not yet durable.")                                      \
     X(COMMITTER_LAG, "committer_lag_seconds", GAUGE_US,                       \

@@ -1063,7 +1063,7 @@ static const char *const  test_names[] = {
     "ledger_commits_total", "ledger_commit_latency_seconds",
     "ledger_roots_published_total", "ledger_seq_gap_detected_total",
     "seq_gap_detected_total", "ledger_safe_mode",
-    "ledger_safe_mode_transitions_total", "ledger_backlog_gauge",
+    "ledger_safe_mode_transitions_total", "ledger_backlog",
     "auth_failures_total", "breaker_open_total", "breaker_open_seconds",
     "breaker_state", "wal_fsync_fail_total", "uds_denied_total",
     "tls_handshake_failures_total", "disk_pressure", "queue_dropped_total",

@@ -1,0 +1,175 @@
+
+/*
+ * What a request counts while it lives: that it is there, for how long it was
+ * checked, that it did not prove who it is, that it came or left too slowly.
+ *
+ * Checked is what happens between its body and the helper: capability, strict
+ * parsing, limits, policy, and what asks another service.  The time in which
+ * the body came is the client's and is not in it.
+ */
+
+#include "ngx_http_ron.h"
+#include "ron_port.h"
+
+
+static ngx_uint_t ngx_http_ron_count_stage(ngx_http_ron_ctx_t *ctx);
+
+
+void
+ngx_http_ron_count_route(ngx_http_ron_ctx_t *ctx)
+{
+    ngx_uint_t  route;
+
+    if (ctx->counted || ngx_ron_zone() == NULL) {
+        return;
+    }
+
+    ctx->counted = 1;
+    route = ctx->route->metric;
+
+    ron_metric_add(ngx_ron_zone(), ngx_ron_slot(), RON_M_INFLIGHT_REQUESTS,
+                   0, route, 0, 0, 1);
+
+    if (ngx_http_ron_count_wallet(route)) {
+        ron_metric_add(ngx_ron_zone(), ngx_ron_slot(), RON_M_WALLET_INFLIGHT,
+                       0, route - RON_D_ROUTE_WALLET_ISSUE, 0, 0, 1);
+    }
+}
+
+
+void
+ngx_http_ron_count_gone(ngx_http_ron_ctx_t *ctx)
+{
+    ngx_uint_t  route;
+
+    ngx_http_ron_checks_end(ctx);
+
+    if (!ctx->counted) {
+        return;
+    }
+
+    ctx->counted = 0;
+    route = ctx->route->metric;
+
+    ron_metric_sub(ngx_ron_zone(), ngx_ron_slot(), RON_M_INFLIGHT_REQUESTS,
+                   0, route, 0, 0, 1);
+
+    if (ngx_http_ron_count_wallet(route)) {
+        ron_metric_sub(ngx_ron_zone(), ngx_ron_slot(), RON_M_WALLET_INFLIGHT,
+                       0, route - RON_D_ROUTE_WALLET_ISSUE, 0, 0, 1);
+    }
+}
+
+
+void
+ngx_http_ron_checks_begin(ngx_http_ron_ctx_t *ctx)
+{
+    if (!ctx->checking && ngx_ron_zone()) {
+        ctx->checking = 1;
+        ctx->checks_from_us = ron_clock_mono_us();
+        ron_metric_add(ngx_ron_zone(), ngx_ron_slot(),
+                       RON_M_PREVALIDATORS_BUSY, 0, 0, 0, 0, 1);
+    }
+}
+
+
+void
+ngx_http_ron_checks_pause(ngx_http_ron_ctx_t *ctx)
+{
+    if (ctx->checking) {
+        ctx->checking = 0;
+        ctx->checks_us += ron_clock_mono_us() - ctx->checks_from_us;
+        ron_metric_sub(ngx_ron_zone(), ngx_ron_slot(),
+                       RON_M_PREVALIDATORS_BUSY, 0, 0, 0, 0, 1);
+    }
+}
+
+
+void
+ngx_http_ron_checks_end(ngx_http_ron_ctx_t *ctx)
+{
+    if (!ctx->checking) {
+        return;
+    }
+
+    ngx_http_ron_checks_pause(ctx);
+
+    ron_metric_observe(ngx_ron_zone(), ngx_ron_slot(),
+                       RON_M_PREVALIDATOR_DURATION, 0, 0, 0, 0,
+                       ctx->checks_us);
+    ctx->checks_us = 0;
+}
+
+
+/* Why the newest capability of a request was refused, for the counters. */
+
+static ngx_uint_t
+ngx_http_ron_count_stage(ngx_http_ron_ctx_t *ctx)
+{
+    if (ctx->reason == RON_REASON_CAP_INVALID) {
+        return RON_D_STAGE_CAVEAT;
+    }
+
+    switch (ctx->cap_why) {
+
+    case RON_CAP_ACCEPTED:
+        return RON_D_STAGE_MISSING;
+
+    case RON_CAP_UNKNOWN_KID:
+    case RON_CAP_SIGNATURE:
+        return RON_D_STAGE_SIGNATURE;
+
+    case RON_CAP_REVOKED:
+        return RON_D_STAGE_REVOKED;
+
+    case RON_CAP_EXPIRED:
+    case RON_CAP_NOT_YET:
+        return RON_D_STAGE_EXPIRED;
+
+    default:
+        return RON_D_STAGE_PARSE;
+    }
+}
+
+
+/* Its body took longer than its deadline. */
+
+void
+ngx_http_ron_count_late(ngx_http_request_t *r)
+{
+    ngx_http_ron_loc_conf_t  *rlcf;
+
+    rlcf = ngx_http_get_module_loc_conf(r, ngx_http_ron_module);
+
+    ngx_ron_count(RON_M_IO_TIMEOUTS, rlcf->service->metric, RON_D_IO_READ, 0,
+                  0);
+}
+
+
+void
+ngx_http_ron_count_end(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    ngx_uint_t service)
+{
+    ngx_uint_t  peer;
+
+    if (r->connection->timedout) {
+        ngx_ron_count(RON_M_IO_TIMEOUTS, service,
+                      r->header_sent ? RON_D_IO_WRITE : RON_D_IO_READ, 0, 0);
+    }
+
+    if (ctx == NULL || (ctx->reason != RON_REASON_UNAUTH
+                        && ctx->reason != RON_REASON_CAP_INVALID))
+    {
+        return;
+    }
+
+    if (service == RON_D_SERVICE_WALLET) {
+        ngx_ron_count(RON_M_AUTH_FAILURES_W, 0,
+                      ngx_http_ron_count_stage(ctx), 0, 0);
+
+    } else if (service == RON_D_SERVICE_LEDGER) {
+        peer = r->connection->sockaddr->sa_family == AF_UNIX
+               ? RON_D_PEER_CLASS_UDS : RON_D_PEER_CLASS_TCP;
+        ngx_ron_count(RON_M_AUTH_FAILURES_L, 0, peer, 0, 0);
+    }
+}

@@ -1,0 +1,295 @@
+#!/usr/bin/perl
+
+# Metrics: each is counted, at its place, and is what promtool accepts.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use RonTest;
+
+use Time::HiRes ();
+
+
+my $s = RonTest->new(workers => 1, http => 'client_body_timeout 400ms;',
+    config => 'location /slow/ { ron_wallet; ron_deadline 300ms; }');
+$s->start or BAIL_OUT('no server');
+
+
+# what promtool says
+
+SKIP: {
+    plain_lint('metrics of a server that has just begun');
+
+    my %type = $s->get('/metrics')->{body} =~ /^# TYPE (\S+) (\S+)$/mg;
+
+    cmp_ok(scalar keys %type, '>', 50, 'there are families');
+
+    for my $name (sort keys %type) {
+        is($name =~ /_total$/ ? 'counter' : 'other',
+           $type{$name} eq 'counter' ? 'counter' : 'other',
+           "$name: $type{$name}");
+    }
+}
+
+
+# money is added up when the ledger is taken over
+
+is(value('wallet_conservation_checks_total', outcome => 'ok'), 1,
+   'money was added up once');
+is(value('wallet_conservation_checks_total', outcome => 'fail'), 0, 'and is right');
+is(value('disk_pressure'), 0, 'there is room on the disk');
+is(value('ledger_safe_mode'), 0, 'no safe mode');
+is(value('queue_capacity', q => 'root_pub'), 1024, 'capacity of the roots');
+is(value('queue_capacity', queue => 'events'), 1024, 'capacity of the events');
+is(value('queue_capacity', q => $_->[0]), $_->[1], "capacity of $_->[0]")
+    for [ ingress => 2000 ], [ preval => 2000 ], [ commit => 1000 ];
+is(value('queue_capacity', queue => 'work'), 512, 'capacity of work');
+
+
+# a request is in the gauges while it lives, and checked once
+
+{
+    my %before = map { $_ => value("prevalidator_duration_seconds_$_") }
+        qw(count sum);
+    my $body = '{"to":"alice","asset":"ron","amount_minor":"5"}';
+    my $sock = $s->connect;
+    my $text = $s->request_text('POST', '/v1/issue', $body, key => 'half',
+                                keep => 1);
+
+    syswrite $sock, substr $text, 0, length($text) - 3;
+
+    ok(until_ok(5, sub { value('wallet_inflight', endpoint => 'issue') == 1 }),
+       'half a request is in flight');
+    is(value('inflight_requests', route => '/v1/issue'), 1, 'by its route');
+    is(value('prevalidator_duration_seconds_count'), $before{count},
+       'and is not checked yet');
+
+    syswrite $sock, substr $text, -3;
+    is(RonTest::read_response($sock, 'POST')->{status}, 200, 'it is answered');
+    close $sock;
+
+    ok(until_ok(5, sub { value('wallet_inflight', endpoint => 'issue') == 0 }),
+       'and gone');
+    is(value('inflight_requests', route => '/v1/issue'), 0, 'from both');
+    is(value('prevalidator_duration_seconds_count'), $before{count} + 1,
+       'it was checked once');
+    cmp_ok(value('prevalidator_duration_seconds_sum') - $before{sum}, '<', 0.3,
+           'the body was not waited for in that time');
+    is(value('ledger_prevalidators_busy'), 0, 'and nobody is being checked');
+
+    $s->post('/ledger/ingest', { batch => [ { id => 'm1', ts => 1,
+        kind => 'Mint', account => 'bob', amount => '1', nonce => nonce16(1),
+        v => 1 } ] });
+    is(value('prevalidator_duration_seconds_count'), $before{count} + 2,
+       'an ingest is checked as well');
+
+    $s->get('/v1/balance?account=alice&asset=ron');
+    is(value('prevalidator_duration_seconds_count'), $before{count} + 2,
+       'and a look is not');
+}
+
+
+# who did not prove what it is
+
+{
+    my $good = $s->token;
+    my %try = (
+        missing   => undef,
+        parse     => 'AAAA',
+        signature => $s->token({ secret => 'x' x 32 }),
+        expired   => $s->token('before = 1000'),
+        caveat    => $s->token('svc = ledger'),
+    );
+
+    for my $stage (sort keys %try) {
+        my $before = value('auth_failures_total', stage => $stage);
+        my $r = $s->get('/v1/balance?account=alice&asset=ron',
+                        token => $try{$stage});
+
+        is($r->{status}, $stage eq 'caveat' ? 403 : 401, "$stage: refused");
+        is(value('auth_failures_total', stage => $stage), $before + 1,
+           "$stage: counted");
+    }
+
+    is(value('auth_failures_total', stage => 'revoked'), 0, 'nobody is revoked');
+
+    my $before = value('auth_failures_total', peer_class => 'tcp');
+    $s->get('/ledger/entries', token => undef);
+    is(value('auth_failures_total', peer_class => 'tcp'), $before + 1,
+       'the ledger counts by peer');
+}
+
+
+# who was too slow
+
+for my $case ([ 'NGINX', '/v1/issue' ], [ 'our deadline', '/slow/issue' ]) {
+    my ($who, $path) = @$case;
+    my $before = value('io_timeouts_total', service => 'wallet', op => 'read');
+    my $sock = $s->connect;
+    my $text = $s->request_text('POST', $path, '{"to":"slow"}', key => 's');
+
+    syswrite $sock, substr $text, 0, length($text) - 3;
+    RonTest::read_response($sock, 'POST', 5);
+    close $sock;
+
+    ok(until_ok(5, sub { value('io_timeouts_total', service => 'wallet',
+                           op => 'read') == $before + 1 }),
+       "a body that does not come, ended by $who");
+}
+
+
+# the age of what the helper samples
+
+cmp_ok(value('metrics_sample_age_seconds'), '<', 1, 'samples are fresh');
+
+{
+    my $pid = $s->helper;
+    my $oldest = 0;
+
+    kill 'STOP', $pid;
+    ok(until_ok(10, sub {
+        $oldest = value('metrics_sample_age_seconds');
+        return $oldest > 1;
+    }), 'a helper that stands still is seen');
+    kill 'CONT', $pid;
+    ok(until_ok(10, sub { value('metrics_sample_age_seconds') < $oldest }),
+       'and when it goes on');
+}
+
+
+# a sync that fails, a disk that is full
+
+for my $case (
+    [ 'a sync that fails', 'fdatasync', 'EIO', 0 ],
+    [ 'a full disk',       'pwrite64', 'ENOSPC', 1 ])
+{
+    my ($what, $calls, $error, $full) = @$case;
+
+SKIP: {
+    my $before = value('wal_fsync_fail_total');
+    my $strace = inject($calls, $error) or skip("$what: no strace here", 1);
+
+    my $r = $s->post('/v1/issue', { to => 'alice', asset => 'ron',
+        amount_minor => '1' }, key => "$error-1");
+    is($r->{status}, 503, "$what: not answered as done");
+
+    ok(until_ok(10, sub { value('wal_fsync_fail_total') > $before }),
+       "$what: counted");
+    is(value('wal_fsync_fail_total'), $before + 1, "$what: once");
+    ok(until_ok(10, sub { value('ledger_safe_mode') == 1 }), "$what: safe mode");
+    ok(until_ok(10, sub { value('disk_pressure') == $full }),
+       "$what: disk_pressure is $full");
+
+    kill 'TERM', $strace;
+    waitpid $strace, 0;
+
+    if ($full) {
+        $s->kill_helper;
+        ok(until_ok(10, sub { value('metrics_sample_age_seconds') < 0.2
+                              && value('disk_pressure') == 1 }),
+           "$what: the next helper says so too");
+    }
+
+    ok(until_ok(10, sub {
+        $s->post('/ledger/admin/safe-mode', '{"enter":false}')->{status} == 200
+    }), "$what: an operator says that it is over");
+    ok(until_ok(10, sub { value('ledger_safe_mode') == 0 }), "$what: it is");
+    is(value('disk_pressure'), 0, "$what: and there is room");
+}
+}
+
+$s->quit;
+
+
+# a journal that lost its end
+
+{
+    $s->start;
+    $s->post('/v1/issue', { to => 'alice', asset => 'ron',
+                            amount_minor => '1' }, key => 'last');
+    $s->quit;
+
+    my $db = $s->dir . '/ledger/ledger.db';
+
+    system('sqlite3', $db,
+           join '', map { "DROP TRIGGER $_;" } triggers($db)) == 0
+        or die 'sqlite3';
+    system('sqlite3', $db, 'DELETE FROM journal WHERE seq ='
+                           . ' (SELECT max(seq) FROM journal);') == 0
+        or die 'sqlite3';
+
+    $s->start(nowait => 1);
+    ok(until_ok(15, sub { value('seq_gap_detected_total') == 1 }),
+       'a journal without its end is a gap');
+    is(value('ledger_seq_gap_detected_total'), 1, 'under both names');
+    ok(until_ok(10, sub { value('ledger_safe_mode') == 1 }), 'in safe mode');
+    is(value('wal_fsync_fail_total'), 0, 'and no sync failed');
+    Time::HiRes::sleep(0.5);
+    is(value('seq_gap_detected_total'), 1, 'one gap, however often it is read');
+    plain_lint('metrics of a ledger in safe mode');
+    $s->quit;
+}
+
+done_testing();
+
+
+# The value of one series, by some of its labels; all that match are added.
+sub value {
+    my ($name, %label) = @_;
+
+    my $sum = 0;
+
+    for my $line (split /\n/, $s->get('/metrics', token => undef)->{body}) {
+        my ($n, $labels, $value) = $line =~ /^(\w+)\{(.*)\} (\S+)$/ or next;
+
+        next if $n ne $name;
+        next if grep { $labels !~ /(?:^|,)\Q$_\E="\Q$label{$_}\E"/ }
+                keys %label;
+        $sum += $value;
+    }
+
+    return $sum;
+}
+
+sub plain_lint {
+    my ($what) = @_;
+
+    my $path = $s->write_file('metrics', $s->get('/metrics')->{body});
+    my $said = `promtool check metrics <$path 2>&1`;
+
+    is($? >> 8, 0, "promtool accepts $what");
+    is($said, '', 'and has nothing to say');
+}
+
+sub triggers {
+    my ($db) = @_;
+
+    return split /\n/,
+        `sqlite3 $db "SELECT name FROM sqlite_master WHERE type='trigger'"`;
+}
+
+# Lets system calls on the journal fail, until this process is ended.
+sub inject {
+    my ($calls, $error) = @_;
+
+    my $helper = $s->helper;
+    my $log = $s->dir . "/strace-$error.log";
+    my $pid = fork();
+    die "fork: $!" unless defined $pid;
+
+    if ($pid == 0) {
+        open STDERR, '>', $log;
+        exec('strace', '-f', '-p', $helper, '-o', '/dev/null',
+             '-P', $s->dir . '/ledger/ledger.db-wal',
+             '-e', "trace=$calls", '-e', "inject=$calls:error=$error")
+            or POSIX::_exit(127);
+    }
+
+    return $pid if until_ok(10, sub { RonTest::slurp($log) =~ /attached/ });
+
+    kill 'KILL', $pid;
+    waitpid $pid, 0;
+
+    return 0;
+}
