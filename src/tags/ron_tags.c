@@ -34,6 +34,12 @@
 #define RON_TAGS_WAIT_US       100000
 #define RON_TAGS_LOAD_TRIES    5
 
+/*
+ * Entries that a start reads again at the least: a store that sees few tags
+ * would fill its table once in a year, and claim to cover nothing until then.
+ */
+#define RON_TAGS_SPAN_MIN      (1024 * 1024)
+
 
 static ron_status_t ron_tags_conf(const ron_tags_conf_t *conf,
     ron_tags_t *tags);
@@ -48,6 +54,7 @@ static void ron_tags_set_view(ron_tags_t *tags, ron_tag_view_t *view);
 static ron_status_t ron_tags_search(ron_tags_t *tags, ron_tag_key_t key,
     uint64_t *seq);
 static ron_status_t ron_tags_room(ron_tags_t *tags);
+static bool ron_tags_ripe(const ron_tags_t *tags);
 static ron_status_t ron_tags_spare(ron_tags_t *tags);
 static ron_status_t ron_tags_freeze(ron_tags_t *tags);
 static ron_status_t ron_tags_settle(ron_tags_t *tags);
@@ -732,9 +739,7 @@ ron_tags_commit(ron_tags_t *tags, uint64_t committed_seq, uint64_t ledger_ms)
 
     ron_tags_adopt(tags);
 
-    if (tags->active->used < tags->freeze_at
-        || tags->log.n > tags->active->used / 2)
-    {
+    if (!ron_tags_ripe(tags) || tags->log.n > tags->active->used / 2) {
         return;
     }
 
@@ -747,6 +752,20 @@ ron_tags_commit(ron_tags_t *tags, uint64_t committed_seq, uint64_t ledger_ms)
     if (ready) {
         (void) ron_tags_freeze(tags);
     }
+}
+
+
+/*
+ * Full, or behind by as many entries as would have filled it.  What is written
+ * then is small or empty; it is the coverage that counts.
+ */
+
+static bool
+ron_tags_ripe(const ron_tags_t *tags)
+{
+    return tags->active->used >= tags->freeze_at
+           || tags->committed - tags->frozen_seq
+              >= ron_max(tags->freeze_at, RON_TAGS_SPAN_MIN);
 }
 
 

@@ -1448,6 +1448,66 @@ test_follower(void)
 }
 
 
+/*
+ * A store that sees few tags: coverage follows all the same, or a start would
+ * read a long journal for nothing.
+ */
+
+static void
+test_quiet(void)
+{
+    char             dir[128];
+    uint64_t         seq, end, step;
+    unsigned         i;
+    ron_tags_t      *tags;
+    ron_tags_conf_t  conf;
+    ron_tags_stat_t  stat;
+
+    fresh_dir(dir, sizeof(dir), "quiet");
+    conf = conf_of(dir, 65536, 3);
+    (void) ron_tags_open(&conf, &tags);
+
+    step = 1000;
+    end = 5 * 1024 * 1024;
+
+    for (seq = step; seq <= end; seq += step) {
+        if (seq % (1000 * step) == 0) {
+            fill(tags, seq, seq);
+        }
+
+        ron_tags_commit(tags, seq, seq);
+    }
+
+    seq -= step;
+
+    for (i = 0; i < 1000; i++) {
+        ron_tags_commit(tags, seq, seq);
+
+        if (ron_tags_covered(tags) + 2 * 1024 * 1024 > seq) {
+            break;
+        }
+
+        ron_sleep_us(10000);
+    }
+
+    ok(ron_tags_covered(tags) + 2 * 1024 * 1024 > seq,
+       "seq %u of %u are covered, by a table that never filled",
+       (unsigned) ron_tags_covered(tags), (unsigned) seq);
+
+    ron_tags_stat(tags, &stat);
+    ok(stat.segments > 0 && stat.segments <= 5, "in %u segments",
+       (unsigned) stat.segments);
+
+    ron_tags_close(tags);
+    (void) ron_tags_open(&conf, &tags);
+    ok(ron_tags_covered(tags) + 2 * 1024 * 1024 > seq,
+       "and so for the next who opens it");
+    is_u64(missing(tags, 1000000, 1000000), 0, "the tags are there");
+    is_status(ron_tags_check(tags), RON_OK, "sound");
+    ron_tags_close(tags);
+}
+
+
 /* A follower whose segments are gone when it takes over. */
 
 static void
@@ -1625,6 +1685,7 @@ main(void)
     test_memory();
     test_follower();
     test_follower_loss();
+    test_quiet();
     test_merge_equal();
 
     (void) ron_dir_each(base, wipe_sub, base);
