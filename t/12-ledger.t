@@ -117,6 +117,19 @@ is(ingest([entry('Mint', 'a', 1)],
           token => $s->token('act = ingest issue'))->{status}, 200,
    'and has it');
 
+my $daily = $s->token({ id => 'daily' }, 'act = ingest transfer burn',
+                      'max_daily = 50');
+is(ingest([entry('Mint', 'rich', 1000)])->{status}, 200, 'somebody is rich');
+is(ingest([entry('Transfer', 'rich', 30, to => 'poor')],
+          token => $daily)->{status}, 200, 'a day has a bound');
+$r = ingest([entry('Burn', 'rich', 20), entry('Burn', 'rich', 1)],
+            token => $daily);
+is($r->{status}, 207, 'which ingested entries reach, all kinds together');
+like($r->{body}, qr/"reasons":\[\{"idx":1,"reason":"policy_denied"/,
+     'and do not pass');
+is(ingest([entry('Debit', 'rich', 1), entry('Credit', 'poor', 1)],
+          token => $daily)->{status}, 403, 'nor does a posting');
+
 
 # enough for a complete tile and a bit
 

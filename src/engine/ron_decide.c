@@ -753,6 +753,25 @@ ron_op_money(ron_op_t *op)
 }
 
 
+bool
+ron_op_cap_daily(ron_op_t *op)
+{
+    ron_moves_t  m;
+
+    if (op->unit->cap_daily == 0) {
+        return true;
+    }
+
+    ron_entry_moves(&op->e, &m);
+
+    return !ron_moves_spend(&m)
+           || !ron_amount_over(ron_state_cap_daily(&op->en->state,
+                                                   op->unit->cap),
+                               op->e.amount, op->unit->cap_daily)
+           || ron_op_refuse(op, RON_REASON_LIMITS, RON_DETAIL_DAILY_CAP, 0);
+}
+
+
 static bool
 ron_op_supply(ron_op_t *op)
 {

@@ -54,6 +54,9 @@ bool ron_op_money(ron_op_t *op);
 /* The entry that `ref` names; RON_ENOTFOUND when there is none (yet). */
 ron_status_t ron_op_ref(const ron_op_t *op, ron_entry_t *e, ron_str_t *bytes);
 
+/* Is it within what the capability may move in a day? */
+bool ron_op_cap_daily(ron_op_t *op);
+
 /* Encodes, applies, tags.  False: the engine has failed. */
 bool ron_op_accept(ron_op_t *op);
 

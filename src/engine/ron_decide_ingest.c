@@ -311,7 +311,7 @@ ron_ingest_ready(ron_op_t *op)
         op->e.cap = op->unit->cap;
     }
 
-    return true;
+    return ron_op_cap_daily(op);
 }
 
 

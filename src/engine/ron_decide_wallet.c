@@ -18,7 +18,6 @@ static bool ron_wallet_daily(ron_op_t *op);
 static bool ron_wallet_total(ron_op_t *op);
 static bool ron_wallet_run(ron_op_t *op);
 static bool ron_kind_counts(ron_kind_t kind);
-static bool ron_over(ron_u128_t have, ron_u128_t more, ron_u128_t limit);
 
 
 void
@@ -387,15 +386,6 @@ ron_wallet_nonce(ron_op_t *op)
 
 
 static bool
-ron_over(ron_u128_t have, ron_u128_t more, ron_u128_t limit)
-{
-    ron_u128_t  sum;
-
-    return ron_amount_add(have, more, &sum) != RON_OK || sum > limit;
-}
-
-
-static bool
 ron_wallet_daily(ron_op_t *op)
 {
     ron_state_t  *st;
@@ -407,18 +397,16 @@ ron_wallet_daily(ron_op_t *op)
     st = &op->en->state;
 
     if (op->unit->account_daily != 0) {
-        if (ron_over(ron_state_daily(st, op->account, op->w->pub.time_ms),
-                     op->e.amount, op->unit->account_daily))
+        if (ron_amount_over(ron_state_daily(st, op->account,
+                                            op->w->pub.time_ms),
+                            op->e.amount, op->unit->account_daily))
         {
             return ron_op_refuse(op, RON_REASON_LIMITS,
                                  RON_DETAIL_DAILY_ACCOUNT, 0);
         }
     }
 
-    return op->unit->cap_daily == 0
-           || !ron_over(ron_state_cap_daily(st, op->unit->cap), op->e.amount,
-                        op->unit->cap_daily)
-           || ron_op_refuse(op, RON_REASON_LIMITS, RON_DETAIL_DAILY_CAP, 0);
+    return ron_op_cap_daily(op);
 }
 
 
@@ -462,6 +450,6 @@ ron_wallet_total(ron_op_t *op)
         total = b->available + b->held;
     }
 
-    return !ron_over(total, op->e.amount, op->unit->account_total)
+    return !ron_amount_over(total, op->e.amount, op->unit->account_total)
            || ron_op_refuse(op, RON_REASON_LIMITS, RON_DETAIL_TOTAL, 0);
 }

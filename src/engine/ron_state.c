@@ -57,8 +57,10 @@ static ron_status_t ron_apply_to(ron_state_t *st, const ron_entry_t *e,
     const ron_moves_t *m, ron_touch_t *touch);
 static ron_status_t ron_apply_supply(ron_state_t *st, const ron_entry_t *e,
     const ron_moves_t *m);
-static ron_status_t ron_apply_wallet(ron_state_t *st, const ron_entry_t *e,
+static void ron_apply_wallet(ron_state_t *st, const ron_entry_t *e,
     uint32_t account);
+static ron_status_t ron_apply_cap(ron_state_t *st, const ron_entry_t *e,
+    const ron_moves_t *m);
 static ron_status_t ron_apply_hold(ron_state_t *st, const ron_entry_t *e,
     const ron_touch_t *touch);
 static ron_status_t ron_apply_hold_use(ron_state_t *st, const ron_entry_t *e);
@@ -1135,8 +1137,11 @@ ron_state_apply(ron_state_t *st, const ron_entry_t *e, ron_touch_t *touch)
     }
 
     if (status == RON_OK && (e->fields & RON_F_WALLET)) {
-        status = ron_apply_wallet(st, e, m.from.len ? touch->from
-                                                    : touch->to);
+        ron_apply_wallet(st, e, m.from.len ? touch->from : touch->to);
+    }
+
+    if (status == RON_OK && (e->fields & RON_F_CAP)) {
+        status = ron_apply_cap(st, e, &m);
     }
 
     if (status != RON_OK || st->failed) {
@@ -1355,38 +1360,45 @@ ron_apply_to(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m,
 
 /* Nonce and what was moved today; `account` is the operation's own. */
 
-static ron_status_t
+static void
 ron_apply_wallet(ron_state_t *st, const ron_entry_t *e, uint32_t account)
 {
     ron_u128_t      sum;
     ron_account_t  *a;
+
+    if ((e->kind != RON_KIND_MINT && e->kind != RON_KIND_BURN
+         && e->kind != RON_KIND_TRANSFER && e->kind != RON_KIND_HOLD)
+        || ron_held_back(st, account, e->seq))
+    {
+        return;
+    }
+
+    if (ron_amount_add(ron_state_daily(st, account, e->time_ms), e->amount,
+                       &sum)
+        != RON_OK)
+    {
+        sum = ~(ron_u128_t) 0;
+    }
+
+    a = ron_account_at(st, account);
+    ron_undo_keep(st, a, sizeof(ron_account_t));
+    a->day = (uint32_t) (e->time_ms / RON_DAY_MS);
+    a->daily = sum;
+
+    if ((e->fields & RON_F_NONCE) && e->kind != RON_KIND_MINT) {
+        a->nonce = e->nonce;
+    }
+}
+
+
+/* What the capability moved today. */
+
+static ron_status_t
+ron_apply_cap(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m)
+{
     ron_cap_sum_t  *c;
 
-    if (e->kind != RON_KIND_MINT && e->kind != RON_KIND_BURN
-        && e->kind != RON_KIND_TRANSFER && e->kind != RON_KIND_HOLD)
-    {
-        return RON_OK;
-    }
-
-    if (!ron_held_back(st, account, e->seq)) {
-        if (ron_amount_add(ron_state_daily(st, account, e->time_ms),
-                           e->amount, &sum)
-            != RON_OK)
-        {
-            sum = ~(ron_u128_t) 0;
-        }
-
-        a = ron_account_at(st, account);
-        ron_undo_keep(st, a, sizeof(ron_account_t));
-        a->day = (uint32_t) (e->time_ms / RON_DAY_MS);
-        a->daily = sum;
-
-        if ((e->fields & RON_F_NONCE) && e->kind != RON_KIND_MINT) {
-            a->nonce = e->nonce;
-        }
-    }
-
-    if (!(e->fields & RON_F_CAP) || e->time_ms / RON_DAY_MS != st->caps_day) {
+    if (!ron_moves_spend(m) || e->time_ms / RON_DAY_MS != st->caps_day) {
         return RON_OK;
     }
 

@@ -635,6 +635,13 @@ ron_entry_moves(const ron_entry_t *e, ron_moves_t *m)
 }
 
 
+bool
+ron_moves_spend(const ron_moves_t *m)
+{
+    return m->mints || (m->from.len != 0 && !m->from_held);
+}
+
+
 void
 ron_body_put(ron_buf_t *body, ron_str_t entry_bytes)
 {

@@ -170,6 +170,12 @@ typedef struct {
 
 void ron_entry_moves(const ron_entry_t *e, ron_moves_t *m);
 
+/*
+ * Does it count against a daily bound?  What mints, and what leaves somebody's
+ * available balance; what was held counted when it was held.
+ */
+bool ron_moves_spend(const ron_moves_t *m);
+
 
 /* ---- a commit's body: entries, each behind its varint length ------------ */
 

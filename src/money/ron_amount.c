@@ -40,6 +40,15 @@ ron_amount_sub(ron_u128_t a, ron_u128_t b, ron_u128_t *diff)
 }
 
 
+bool
+ron_amount_over(ron_u128_t a, ron_u128_t b, ron_u128_t limit)
+{
+    ron_u128_t  sum;
+
+    return ron_amount_add(a, b, &sum) != RON_OK || sum > limit;
+}
+
+
 ron_status_t
 ron_amount_mul(ron_u128_t a, ron_u128_t b, ron_u128_t *product)
 {

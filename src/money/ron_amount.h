@@ -22,6 +22,9 @@ ron_status_t ron_amount_add(ron_u128_t a, ron_u128_t b, ron_u128_t *sum);
 ron_status_t ron_amount_sub(ron_u128_t a, ron_u128_t b, ron_u128_t *diff);
 ron_status_t ron_amount_mul(ron_u128_t a, ron_u128_t b, ron_u128_t *product);
 
+/* a + b > limit, also where the sum has no room in 128 bits. */
+bool ron_amount_over(ron_u128_t a, ron_u128_t b, ron_u128_t limit);
+
 /*
  * quot = floor(a * b / d) over the full 256-bit product, rem = a * b mod d.
  * rem may be NULL.  RON_EINVAL when d is 0, RON_ERANGE when the quotient does

@@ -858,6 +858,10 @@ gen_ingest(generator_t *g, const model_t *m, ron_unit_t *u)
     u->atomic = gen_percent(g, 20);
     u->ops = history_alloc(g->h, 24 * sizeof(ron_entry_t));
 
+    if (gen_percent(g, 15)) {
+        u->cap_daily = gen_amount(g) * 8;
+    }
+
     if (gen_percent(g, 40)) {
         u->key = gen_key(g);
     }

@@ -55,6 +55,8 @@ static void model_ingest_op(model_case_t *c, uint32_t i);
 static void model_wallet_op(model_case_t *c, uint32_t i);
 static void model_posting(model_case_t *c);
 static void model_unpost(model_case_t *c, uint32_t i);
+static void model_drop_legs(model_case_t *c, const model_leg_t *legs,
+    uint32_t n);
 
 
 /* ---- memory -------------------------------------------------------------- */
@@ -458,6 +460,28 @@ model_over(model_sum_t a, ron_u128_t b, ron_u128_t limit)
 }
 
 
+/* A Reverse that has no account gives somebody back. */
+static bool
+model_spends(const ron_entry_t *e)
+{
+    switch (e->kind) {
+
+    case RON_KIND_MINT:
+    case RON_KIND_TRANSFER:
+    case RON_KIND_BURN:
+    case RON_KIND_HOLD:
+    case RON_KIND_DEBIT:
+        return true;
+
+    case RON_KIND_REVERSE:
+        return has(e, RON_F_ACCOUNT);
+
+    default:
+        return false;
+    }
+}
+
+
 /* What wallet operations of this day moved out of an account, or with a cap. */
 static model_sum_t
 model_day(const model_t *m, const ron_str_t *account, const ron_str_t *cap)
@@ -468,19 +492,14 @@ model_day(const model_t *m, const ron_str_t *account, const ron_str_t *cap)
     for (uint64_t s = 1; s <= m->entry_n; s++) {
         e = model_entry(m, s);
 
-        if (!has(e, RON_F_WALLET)
-            || e->time_ms / MODEL_DAY_MS != m->time_ms / MODEL_DAY_MS)
+        if (e->time_ms / MODEL_DAY_MS != m->time_ms / MODEL_DAY_MS
+            || !model_spends(e))
         {
             continue;
         }
 
-        if (e->kind != RON_KIND_MINT && e->kind != RON_KIND_TRANSFER
-            && e->kind != RON_KIND_BURN && e->kind != RON_KIND_HOLD)
-        {
-            continue;
-        }
-
-        if ((account != NULL && is(e->account, *account))
+        if ((account != NULL && has(e, RON_F_WALLET)
+             && is(e->account, *account))
             || (cap != NULL && is(e->cap, *cap)))
         {
             model_add(&sum, e->amount);
@@ -561,6 +580,69 @@ model_refuse(model_case_t *c, uint32_t i, ron_reason_t reason,
     r->detail = detail;
     r->value = value;
     c->refused = true;
+}
+
+
+/* Would the capability have moved too much today, `before` it included? */
+static bool
+model_over_cap(const model_case_t *c, model_sum_t before,
+    const ron_entry_t *op)
+{
+    model_sum_t        day;
+    const ron_unit_t  *u;
+
+    u = c->unit;
+
+    if (u->cap_daily == 0 || !model_spends(op)) {
+        return false;
+    }
+
+    if (u->cap.len > 0) {
+        day = model_day(c->m, NULL, &u->cap);
+        before.carry += day.carry;
+        model_add(&before, day.low);
+    }
+
+    return model_over(before, op->amount, u->cap_daily);
+}
+
+
+static bool
+model_in_cap(model_case_t *c, uint32_t i, const ron_entry_t *op)
+{
+    if (!model_over_cap(c, (model_sum_t) { 0, 0 }, op)) {
+        return true;
+    }
+
+    model_refuse(c, i, RON_REASON_LIMITS, RON_DETAIL_DAILY_CAP, 0);
+
+    return false;
+}
+
+
+/* The legs before k are part of what the day has seen. */
+static bool
+model_leg_in_cap(model_case_t *c, const model_leg_t *legs, uint32_t n,
+    uint32_t k, const ron_entry_t *entries)
+{
+    model_sum_t  before;
+
+    memset(&before, 0, sizeof(before));
+
+    for (uint32_t j = 0; c->unit->cap.len > 0 && j < k; j++) {
+        if (model_spends(&entries[j])) {
+            model_add(&before, legs[j].amount);
+        }
+    }
+
+    if (!model_over_cap(c, before, &entries[k])) {
+        return true;
+    }
+
+    model_refuse(c, legs[k].op, RON_REASON_LIMITS, RON_DETAIL_DAILY_CAP, 0);
+    model_drop_legs(c, legs, n);
+
+    return false;
 }
 
 
@@ -1529,7 +1611,9 @@ model_reverse_transfer(model_case_t *c, uint32_t i)
     e.fields |= RON_F_TO;
     e.to = original->account;
 
-    model_accept(c, i, e);
+    if (model_in_cap(c, i, &e)) {
+        model_accept(c, i, e);
+    }
 }
 
 
@@ -1559,7 +1643,9 @@ model_move(model_case_t *c, uint32_t i, ron_entry_t e)
         }
     }
 
-    model_accept(c, i, e);
+    if (c->unit->type != RON_UNIT_INGEST || model_in_cap(c, i, &e)) {
+        model_accept(c, i, e);
+    }
 }
 
 
@@ -1797,7 +1883,7 @@ model_posting(model_case_t *c)
 {
     uint32_t      i, n;
     uint64_t      first;
-    ron_entry_t   e;
+    ron_entry_t   e, *entries;
     model_leg_t  *legs;
 
     legs = model_alloc(c->m, c->unit->op_n * sizeof(model_leg_t));
@@ -1823,20 +1909,29 @@ model_posting(model_case_t *c)
     }
 
     first = c->m->entry_n + 1;
+    entries = model_alloc(c->m, n * sizeof(ron_entry_t));
 
     for (i = 0; i < n; i++) {
-        e = c->unit->ops[legs[i].op];
-        e.fields |= RON_F_POSTING;
-        e.posting_first = first;
-        e.posting_n = n;
-        model_accept(c, legs[i].op, e);
+        entries[i] = c->unit->ops[legs[i].op];
+        entries[i].fields |= RON_F_POSTING;
+        entries[i].posting_first = first;
+        entries[i].posting_n = n;
+
+        if (!model_leg_in_cap(c, legs, n, i, entries)) {
+            return;
+        }
+    }
+
+    for (i = 0; i < n; i++) {
+        model_accept(c, legs[i].op, entries[i]);
     }
 }
 
 
 /* A Reverse of a leg: its own account is who lost or gained by that leg. */
 static bool
-model_unpost_sides(model_case_t *c, const model_leg_t *legs, uint32_t n)
+model_unpost_sides(model_case_t *c, const model_leg_t *legs, uint32_t n,
+    ron_entry_t *entries)
 {
     model_sum_t         sum;
     const ron_entry_t  *op, *original;
@@ -1867,6 +1962,19 @@ model_unpost_sides(model_case_t *c, const model_leg_t *legs, uint32_t n)
             model_refuse(c, legs[k].op, RON_REASON_CONFLICT,
                          RON_DETAIL_REVERSE_OVER, 0);
             model_drop_legs(c, legs, n);
+            return false;
+        }
+
+        entries[k] = *op;
+
+        if (legs[k].gains) {
+            entries[k].fields &= ~(uint32_t) RON_F_ACCOUNT;
+            entries[k].fields |= RON_F_TO;
+            entries[k].to = op->account;
+            entries[k].account = ron_null_str;
+        }
+
+        if (!model_leg_in_cap(c, legs, n, k, entries)) {
             return false;
         }
     }
@@ -1907,11 +2015,12 @@ static void
 model_unpost(model_case_t *c, uint32_t i)
 {
     uint32_t            n;
-    ron_entry_t         e;
+    ron_entry_t        *entries;
     model_leg_t        *legs;
     const ron_entry_t  *op, *leg, *original;
 
     legs = model_alloc(c->m, c->unit->op_n * sizeof(model_leg_t));
+    entries = model_alloc(c->m, c->unit->op_n * sizeof(ron_entry_t));
     leg = model_entry(c->m, c->unit->ops[i].ref);
     n = 0;
 
@@ -1941,21 +2050,14 @@ model_unpost(model_case_t *c, uint32_t i)
     if (!model_legs_new(c, legs, n) || !model_balanced(c, legs, n)
         || !model_legs_differ(c, legs, n)
         || !model_unpost_whole(c, legs, n, leg)
-        || !model_covered(c, legs, n) || !model_unpost_sides(c, legs, n))
+        || !model_covered(c, legs, n)
+        || !model_unpost_sides(c, legs, n, entries))
     {
         return;
     }
 
     for (i = 0; i < n; i++) {
-        e = c->unit->ops[legs[i].op];
-
-        if (legs[i].gains) {
-            e.fields = (e.fields & ~(uint32_t) RON_F_ACCOUNT) | RON_F_TO;
-            e.to = e.account;
-            e.account = ron_null_str;
-        }
-
-        model_accept(c, legs[i].op, e);
+        model_accept(c, legs[i].op, entries[i]);
     }
 }
 
@@ -2019,14 +2121,7 @@ model_in_days(model_case_t *c, uint32_t i)
         return false;
     }
 
-    if (u->cap_daily != 0
-        && model_over(model_day(m, NULL, &u->cap), op->amount, u->cap_daily))
-    {
-        model_refuse(c, i, RON_REASON_LIMITS, RON_DETAIL_DAILY_CAP, 0);
-        return false;
-    }
-
-    return true;
+    return model_in_cap(c, i, op);
 }
 
 
