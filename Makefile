@@ -261,3 +261,4 @@ help:                        ## this text
 	@echo "  DESTDIR PREFIX MODULES                    for install"
 
 include t/sim/sim.mk
+include t/chaos/chaos.mk

@@ -1,0 +1,26 @@
+# The client of the chaos and abuse campaigns, and what breaks a server on
+# purpose; the top makefile has `include t/chaos/chaos.mk`.
+
+CHAOS_DIR := $(BUILD)/t/chaos
+CHAOS_BIN := $(CHAOS_DIR)/client $(CHAOS_DIR)/b3
+
+.PHONY: chaos-build
+
+chaos-build: $(CHAOS_BIN)
+
+$(CHAOS_DIR)/client: t/chaos/client.c
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -std=c11 -D_GNU_SOURCE $(CFLAGS) $(WARN) $(WERROR) \
+	    -o $@ $<
+
+$(CHAOS_DIR)/b3: t/chaos/b3.c $(BLAKE3_LIB)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -std=c11 -D_GNU_SOURCE $(CFLAGS) $(WARN) $(WERROR) \
+	    $(BLAKE3_CFLAGS) -o $@ $< $(BLAKE3_LIBS)
+
+.PHONY: abuse
+
+MIN ?= 5
+
+abuse: all chaos-build       ## exactly once while all dies, for MIN minutes
+	@RON_ABUSE_SECONDS=$$(( $(MIN) * 60 )) prove -v -It/lib t/42-abuse.t

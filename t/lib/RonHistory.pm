@@ -1,0 +1,741 @@
+package RonHistory;
+
+# Is what clients saw consistent with one ledger that does one thing after
+# the other?
+#
+#     my $h = RonHistory->new(b3 => "$build/t/chaos/b3");
+#     $h->load($_) for @histories;            # of t/chaos/client.c
+#     $h->journal($export);                   # ronctl ledger export
+#     my @wrong = $h->check;                  # nothing, or what is wrong
+#     print $h->summary;
+#
+# Finding an order of operations that explains a history is hard in general.
+# Here every operation that had an effect names its place in one order, its
+# seq, so the order is given and has to be checked only:
+#
+#   * The journal, executed from its first entry by the simplest ledger that
+#     there is, is legal: no balance below zero, nonces rise, holds suffice,
+#     one unit for a key.
+#   * It agrees with real time: what was answered before something else was
+#     begun has the smaller seq.
+#   * Every answer agrees with it: a receipt is that of its entry, a replay is
+#     the same bytes, a balance is one that the account had in the time in
+#     which it was read (and at most stale_ms before), a refusal is right in a
+#     state that the ledger was in between request and answer.
+#   * What has no answer is decided by its key: in the journal or not, and at
+#     most once.  What was refused for good is not in it.
+#
+# Nothing of libron is used: entries are read by docs/FORMAT.md.
+
+use strict;
+use warnings;
+
+use MIME::Base64 qw(decode_base64);
+
+my @KIND = qw(? Mint Burn Transfer Debit Credit Hold Capture Release Reverse);
+my @OP = qw(? issue burn transfer debit credit hold capture release reverse);
+my %NUMBER = map { $OP[$_] => $_ } 1 .. $#OP;
+my @DIGITS = split //, '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+my %VALUE = map { $DIGITS[$_] => $_ } 0 .. $#DIGITS;
+
+# members of an entry, and of an attempt
+
+use constant { SEQ => 0, TIME => 1, KIND => 2, ASSET => 3, ACCOUNT => 4,
+               TO => 5, AMOUNT => 6, NONCE => 7, KEY => 8, REF => 9,
+               COMMIT => 10 };
+use constant { BEGIN_US => 0, END_US => 1, STATUS => 2, ANSWER => 3 };
+
+my $SLACK_US = 2000;                    # as_of is in milliseconds
+
+
+sub new {
+    my ($class, %o) = @_;
+
+    return bless { ops => {}, reads => [], mismatch => [], entries => [undef],
+                   wrong => [], n => {}, %o }, $class;
+}
+
+sub load {
+    my ($self, $file) = @_;
+
+    open my $f, '<', $file or die "$file: $!";
+
+    while (my $line = <$f>) {
+        chomp $line;
+        my ($kind, undef, $begin, $end, $status, $replayed, $tag, $path, $key,
+            $body, $answer) = split /\t/, $line, 11;
+
+        next unless defined $answer;
+        $self->{n}{attempts}++;
+
+        if ($kind eq 'R') {
+            push @{ $self->{reads} },
+                [ $begin, $end, $status, $answer, $tag, $path ];
+            next;
+        }
+
+        if ($kind eq 'M') {
+            push @{ $self->{mismatch} },
+                [ $begin, $end, $status, $answer, $key ];
+            next;
+        }
+
+        my $op = $self->{ops}{$key}
+            ||= { key => $key, path => $path, body => $body, begin => $begin,
+                  end => 9e18, tries => [] };
+
+        $op->{begin} = $begin if $begin < $op->{begin};
+
+        if ($status == 200 || $status == 207) {
+            $op->{end} = $end if $end < $op->{end};
+            $self->{n}{replayed} += $replayed;
+
+            if (!defined $op->{answer}) {
+                $op->{answer} = $answer;
+                $op->{status} = $status;
+            } elsif ($op->{answer} ne $answer) {
+                $self->wrong("$key: two answers: $op->{answer} and $answer");
+            }
+
+            next;
+        }
+
+        push @{ $op->{tries} }, [ $begin, $end, $status, $answer ];
+    }
+}
+
+sub wrong {
+    my ($self, $text) = @_;
+
+    push @{ $self->{wrong} }, $text;
+}
+
+
+# ---- the journal ------------------------------------------------------------
+
+sub journal {
+    my ($self, $file) = @_;
+
+    open my $f, '<', $file or die "$file: $!";
+
+    my $commit = 0;
+
+    while (<$f>) {
+        if (/^\{"seq":(\d+),"bytes":"([^"]+)"/) {
+            my $e = $self->decode(decode_base64($2)) or next;
+            my $next = @{ $self->{entries} };
+
+            $self->wrong("journal: seq $e->[SEQ] where $next is due")
+                if $e->[SEQ] != $next || $1 != $next;
+            $e->[COMMIT] = $commit;
+            push @{ $self->{entries} }, $e;
+
+        } elsif (/^\{"commit":\{"seq":(\d+)/) {
+            $commit = $1;
+
+        } elsif (/^\{"end":\{"seq":(\d+)/) {
+            $self->{end} = $1;
+        }
+    }
+
+    $self->wrong('journal: the export has no end, or another')
+        if !defined $self->{end} || $self->{end} != $#{ $self->{entries} };
+}
+
+sub varint {
+    my ($p) = @_;
+
+    my ($v, $shift) = (0, 0);
+
+    for (;;) {
+        my $b = ord substr $_[0], $_[1]++, 1;
+        $v |= ($b & 0x7f) << $shift;
+        return $v if $b < 128;
+        $shift += 7;
+    }
+}
+
+sub text {
+    my $n = varint($_[0], $_[1]);
+    my $t = substr $_[0], $_[1], $n;
+
+    $_[1] += $n;
+
+    return $t;
+}
+
+sub decode {
+    my ($self, $b) = @_;
+
+    my ($version, $kind, $ledger) = unpack 'CCn', $b;
+    my $at = 4;
+    my @e = (varint($b, $at));
+
+    $self->{ledger_id} = $ledger;
+    my ($high, $low) = unpack 'nN', substr $b, $at, 6;
+    $e[TIME] = $high * 2 ** 32 + $low;
+    $at += 6;
+    $e[KIND] = $kind;
+
+    my $fields = varint($b, $at);
+
+    $e[ASSET] = text($b, $at) if $fields & 0x1;
+    $e[ACCOUNT] = text($b, $at) if $fields & 0x2;
+    $e[TO] = text($b, $at) if $fields & 0x4;
+
+    if ($fields & 0x8) {
+        my $n = ord substr $b, $at++, 1;
+        my $v = 0;
+        $v = $v * 256 + $_ for unpack 'C*', substr $b, $at, $n;
+        $e[AMOUNT] = $v;
+        $at += $n;
+    }
+
+    $e[NONCE] = varint($b, $at) if $fields & 0x10;
+    $at += 16 if $fields & 0x20;
+    text($b, $at) if $fields & 0x40;
+    $at += 6 if $fields & 0x80;
+    text($b, $at) if $fields & 0x100;
+    $e[KEY] = text($b, $at) if $fields & 0x200;
+    $e[REF] = varint($b, $at) if $fields & 0x400;
+
+    if ($version != 1 || $at > length $b || $kind < 1 || $kind > 9) {
+        $self->wrong('journal: an entry that is none');
+        return undef;
+    }
+
+    return \@e;
+}
+
+
+# ---- the simplest ledger ----------------------------------------------------
+
+# Per account all the states it had: [seq, available, held, nonce, version].
+# Assets are not kept apart: a client of ours has one.
+
+sub execute {
+    my ($self) = @_;
+
+    my (%now, %hold, %by_key);
+    my $states = $self->{states} = {};
+
+    my $move = sub {
+        my ($e, $account, $available, $held, $nonce) = @_;
+
+        my $old = $now{$account} || [ 0, 0, 0, 0, 0 ];
+        my $new = [ $e->[SEQ], $old->[1] + $available, $old->[2] + $held,
+                    defined $nonce ? $nonce : $old->[3], $old->[4] + 1 ];
+
+        $self->wrong("seq $e->[SEQ]: $account has less than nothing")
+            if $new->[1] < 0 || $new->[2] < 0;
+        $self->wrong("seq $e->[SEQ]: nonce $nonce of $account after $old->[3]")
+            if defined $nonce && $nonce <= $old->[3];
+
+        $now{$account} = $new;
+        push @{ $states->{$account} }, $new;
+    };
+
+    for my $e (@{ $self->{entries} }[1 .. $#{ $self->{entries} }]) {
+        my $kind = $KIND[$e->[KIND]];
+        my ($from, $to, $n) = @$e[ACCOUNT, TO, AMOUNT];
+
+        push @{ $by_key{$e->[KEY]} }, $e if defined $e->[KEY];
+
+        if ($kind eq 'Mint') {
+            $move->($e, $from, $n, 0);
+        } elsif ($kind eq 'Burn') {
+            $move->($e, $from, -$n, 0, $e->[NONCE]);
+        } elsif ($kind eq 'Transfer') {
+            $move->($e, $from, -$n, 0, $e->[NONCE]);
+            $move->($e, $to, $n, 0);
+        } elsif ($kind eq 'Hold') {
+            $move->($e, $from, -$n, $n, $e->[NONCE]);
+            $hold{$e->[SEQ]} = [ $n, $from, $to, [ [ $e->[SEQ], $n ] ] ];
+        } elsif ($kind eq 'Capture' || $kind eq 'Release') {
+            my $h = $hold{$e->[REF]};
+
+            if (!$h || $h->[0] < $n || $h->[1] ne $from
+                || ($kind eq 'Release' ? $h->[0] != $n : $h->[2] ne $to))
+            {
+                $self->wrong("seq $e->[SEQ]: a $kind that its hold does not"
+                             . ' allow');
+                next;
+            }
+
+            $h->[0] -= $n;
+            push @{ $h->[3] }, [ $e->[SEQ], $h->[0] ];
+            $move->($e, $from, $kind eq 'Release' ? $n : 0, -$n);
+            $move->($e, $to, $n, 0) if $kind eq 'Capture';
+        } else {
+            $self->wrong("seq $e->[SEQ]: a $kind, which nobody asked for");
+        }
+    }
+
+    $self->{hold} = \%hold;
+    $self->{by_key} = \%by_key;
+    $self->{balance} = \%now;
+}
+
+
+# ---- operations -------------------------------------------------------------
+
+# What a request asks for, as a list of [kind, account, to, amount, nonce,
+# ref]; the amount of a release is what is left.
+
+sub asked {
+    my ($op) = @_;
+
+    my @parts = $op->{path} eq '/v1/batch'
+                    ? $op->{body} =~ /(\{"op":[^{}]*\})/g : $op->{body};
+    my @asked;
+
+    for my $p (@parts) {
+        my %m = $p =~ /"(\w+)":"?([^",}]+)/g;
+        my $name = $m{op} || substr $op->{path}, 4;
+
+        push @asked, [ $NUMBER{$name},
+                       $name eq 'issue' ? ($m{to}, undef) : @m{qw(from to)},
+                       @m{qw(amount_minor nonce)},
+                       $m{hold} ? txid_seq($m{hold}) : undef ];
+    }
+
+    return @asked;
+}
+
+sub txid_seq {
+    my ($txid) = @_;
+
+    my $v = 0;
+    $v = $v * 32 + $VALUE{$_} for split //, substr $txid, -10;
+
+    return $v;
+}
+
+sub same {
+    my ($e, $want) = @_;
+
+    return 0 if $e->[KIND] != $want->[0];
+
+    for ([ ACCOUNT, 1 ], [ TO, 2 ], [ AMOUNT, 3 ], [ NONCE, 4 ], [ REF, 5 ]) {
+        my ($x, $y) = ($e->[$_->[0]], $want->[$_->[1]]);
+
+        next if !defined $y && $e->[KIND] >= 7;
+        return 0 if defined $x != defined $y || defined $x && $x ne $y;
+    }
+
+    return 1;
+}
+
+# The entries of an operation are what it asked for, in one commit.
+
+sub match {
+    my ($self, $op) = @_;
+
+    my $key = $op->{key};
+    my @e = @{ $self->{by_key}{$key} || [] };
+    my @asked = asked($op);
+    my $all = $op->{path} ne '/v1/batch' || $op->{body} =~ /"atomic":true/;
+
+    $op->{seq} = $e[0][SEQ];
+    $op->{last} = $e[-1][SEQ];
+
+    if ($op->{last} - $op->{seq} != $#e || $e[0][COMMIT] != $e[-1][COMMIT]) {
+        $self->wrong("$key: done more than once: seq "
+                     . join(' ', map { $_->[SEQ] } @e));
+        return;
+    }
+
+    my $i = 0;
+
+    for my $e (@e) {
+        $i++ while $i < @asked && !same($e, $asked[$i]);
+        $self->wrong("$key: seq $e->[SEQ] is not what was asked for: "
+                     . $op->{body}) if $i++ >= @asked;
+    }
+
+    $self->wrong("$key: done by half") if $all && @e != @asked;
+
+    $self->receipts($op, @e) if defined $op->{answer};
+}
+
+# Receipts are functions of their entries.
+
+sub receipts {
+    my ($self, $op, @e) = @_;
+
+    my @got = $op->{answer} =~ /(\{"txid":[^{}]*\})/g;
+
+    if (@got != @e) {
+        $self->wrong("$op->{key}: " . @got . ' receipts for ' . @e
+                     . ' entries');
+        return;
+    }
+
+    for my $e (@e) {
+        my $got = shift @got;
+        my ($hash) = $got =~ /"receipt_hash":"(b3:[0-9a-f]{64})"/;
+        my ($text, $hashed) = $self->receipt($e, $hash || '');
+
+        $self->wrong("$op->{key}: seq $e->[SEQ] has the receipt $text, was"
+                     . " answered $got") if $text ne $got;
+
+        push @{ $self->{hashes} }, [ $hashed, $hash, $op->{key} ];
+    }
+}
+
+sub receipt {
+    my ($self, $e, $hash) = @_;
+
+    my $op = $OP[$e->[KIND]];
+    my ($from, $to) = $op eq 'issue' ? (undef, $e->[ACCOUNT])
+                                     : @$e[ACCOUNT, TO];
+    my ($s, $ms) = (int($e->[TIME] / 1000), $e->[TIME] % 1000);
+    my @t = gmtime $s;
+    my $ts = sprintf '%04d-%02d-%02dT%02d:%02d:%02d.%03dZ', $t[5] + 1900,
+                     $t[4] + 1, @t[3, 2, 1, 0], $ms;
+
+    my $bits = '00' . unpack 'B*', pack 'nNnQ>', $e->[TIME] >> 32,
+               $e->[TIME] & 0xffffffff, $self->{ledger_id}, $e->[SEQ];
+    my $txid = 'tx_' . join '', map { $DIGITS[oct "0b$_"] }
+                            $bits =~ /(.{5})/g;
+
+    my %m = (txid => "\"$txid\"", op => "\"$op\"", asset => "\"$e->[ASSET]\"",
+             amount_minor => "\"$e->[AMOUNT]\"", idem => "\"$e->[KEY]\"",
+             ts => "\"$ts\"");
+
+    $m{from} = "\"$from\"" if defined $from;
+    $m{to} = "\"$to\"" if defined $to;
+    $m{nonce} = $e->[NONCE] if defined $e->[NONCE];
+
+    my $hashed = '{' . join(',', map { "\"$_\":$m{$_}" } sort keys %m) . '}';
+
+    $m{receipt_hash} = "\"$hash\"";
+    $m{seq} = $e->[SEQ];
+
+    my $text = '{' . join(',', map { "\"$_\":$m{$_}" } grep { exists $m{$_} }
+                          qw(txid op from to asset amount_minor nonce idem ts
+                             receipt_hash seq)) . '}';
+
+    return ($text, $hashed);
+}
+
+# All receipt hashes at once, by another program.
+
+sub check_hashes {
+    my ($self) = @_;
+
+    my $all = $self->{hashes} || [];
+
+    return unless $self->{b3} && @$all;
+
+    my $file = "/tmp/ron-hashes-$$";
+
+    open my $f, '>', $file or die "$file: $!";
+    print $f "$_->[0]\n" for @$all;
+    close $f or die "$file: $!";
+
+    open my $p, '-|', "'$self->{b3}' <'$file'" or die "$self->{b3}: $!";
+
+    for my $h (@$all) {
+        my $line = <$p>;
+        chomp($line = '') unless defined $line;
+        chomp $line;
+        $self->wrong("$h->[2]: receipt_hash $h->[1] is not $line")
+            if !defined $h->[1] || $h->[1] ne "b3:$line";
+        $self->{n}{hashes}++;
+    }
+
+    close $p;
+    unlink $file;
+}
+
+
+# ---- time -------------------------------------------------------------------
+
+# What was answered before something else was begun has the smaller seq; and
+# two tables: what was surely done at a time, and what can have been.
+
+sub real_time {
+    my ($self) = @_;
+
+    my @ops = sort { $a->{seq} <=> $b->{seq} }
+              grep { defined $_->{seq} } values %{ $self->{ops} };
+    my ($latest, $of) = (0, '');
+
+    for my $op (@ops) {
+        $self->wrong("$op->{key} (seq $op->{seq}) was answered "
+                     . ($latest - $op->{end}) . " us before $of began, which"
+                     . ' has a smaller seq') if $op->{end} < $latest;
+        ($latest, $of) = ($op->{begin}, $op->{key}) if $op->{begin} > $latest;
+    }
+
+    my (@end, @begin);
+    my $max = 0;
+
+    for (sort { $a->{end} <=> $b->{end} } grep { $_->{end} < 9e18 } @ops) {
+        $max = $_->{last} if $_->{last} > $max;
+        push @end, [ $_->{end}, $max ];
+    }
+
+    my $min = $#{ $self->{entries} } + 1;
+
+    for (sort { $b->{begin} <=> $a->{begin} } @ops) {
+        $min = $_->{seq} if $_->{seq} < $min;
+        push @begin, [ $_->{begin}, $min ];
+    }
+
+    $self->{by_end} = \@end;
+    $self->{by_begin} = [ reverse @begin ];
+}
+
+# The first in a sorted table that is after (or at, if $at) a time.
+
+sub after {
+    my ($table, $t, $at) = @_;
+
+    my ($low, $high) = (0, scalar @$table);
+
+    while ($low < $high) {
+        my $mid = ($low + $high) >> 1;
+
+        if ($table->[$mid][0] > $t || $at && $table->[$mid][0] == $t) {
+            $high = $mid;
+        } else {
+            $low = $mid + 1;
+        }
+    }
+
+    return $low;
+}
+
+sub surely {
+    my ($self, $t) = @_;
+
+    my $i = after($self->{by_end}, $t, 1);
+
+    return $i ? $self->{by_end}[$i - 1][1] : 0;
+}
+
+sub possibly {
+    my ($self, $t) = @_;
+
+    my $i = after($self->{by_begin}, $t);
+
+    return $i < @{ $self->{by_begin} } ? $self->{by_begin}[$i][1] - 1
+                                       : $#{ $self->{entries} };
+}
+
+# The states of a list, [seq, ...] each, between two seqs: the one that was
+# there at the first, and all up to the last.
+
+sub between {
+    my ($list, $first, $last) = @_;
+
+    my $from = after($list, $first) - 1;
+    my $to = after($list, $last) - 1;
+    my @found = map { $list->[$_] } ($from < 0 ? 0 : $from) .. $to;
+
+    return $from < 0 ? ([ 0, 0, 0, 0, 0 ], @found) : @found;
+}
+
+
+# ---- reads and refusals -----------------------------------------------------
+
+sub check_read {
+    my ($self, $r) = @_;
+
+    my ($begin, $end, $status, $answer, $tag, $path) = @$r;
+
+    if ($status != 200) {
+        $self->wrong("a read of $path was answered $status $answer")
+            unless $status =~ /^(?:0|-1|429|503)$/;
+        return;
+    }
+
+    $self->{n}{reads}++;
+
+    my ($account) = $path =~ /account=([^&]+)/;
+    my %m = $answer =~ /"(\w+)":"?([^",}]+)/g;
+    my $states = $self->{states}{$account} || [];
+    my @can = between($states,
+                      $self->surely($begin - 1000 * $m{stale_ms} - $SLACK_US),
+                      $self->possibly($end));
+
+    $self->{n}{stalest} = $m{stale_ms}
+        if $m{stale_ms} > ($self->{n}{stalest} || 0);
+
+    for my $s (@can) {
+        return if $s->[1] == $m{amount_minor} && $s->[2] == $m{held_minor}
+                  && $s->[3] == $m{nonce} && ($tag eq '-' || $s->[4] == $tag);
+    }
+
+    $self->wrong("a read is of no state between its times: $answer, version"
+                 . " $tag; possible: "
+                 . join ' ', map { '[' . join(',', @$_) . ']' } @can);
+}
+
+# Is there a state in which the refusal is right?
+
+sub check_refusal {
+    my ($self, $op, $try) = @_;
+
+    my ($begin, $end, $status, $answer) = @$try;
+    my ($code) = $answer =~ /"code":"(\w+)"/;
+    my $first = $self->surely($begin);
+    my $last = $self->possibly($end);
+    my $key = $op->{key};
+    my $text = "$key ($op->{path} $op->{body}): $status " . ($code || $answer);
+
+    $code ||= '';
+    $last = $op->{seq} - 1 if defined $op->{seq} && $op->{seq} <= $last;
+    $self->{n}{refused}++;
+
+    if (defined $op->{seq} && $first >= $op->{seq}) {
+        $self->wrong("$text, although it was done as seq $op->{seq}");
+        return;
+    }
+
+    my @asked = asked($op);
+
+    if ($code =~ /^(?:HOLD_CLOSED|CONFLICT)$/ && defined $asked[0][5]) {
+        my $hold = $self->{hold}{$asked[0][5]};
+        my $n = $code eq 'HOLD_CLOSED' ? 1 : $asked[0][3];
+
+        return if $hold && grep { $_->[1] < $n }
+                           between($hold->[3], $first, $last);
+
+    } elsif ($code eq 'INSUFFICIENT_FUNDS') {
+        my $sum = 0;
+        $sum += $_->[3] for @asked;
+
+        return if grep { $_->[1] < $sum }
+            between($self->{states}{$asked[0][1]} || [], $first, $last);
+
+    } elsif ($code eq 'NONCE_CONFLICT') {
+        return if grep { $_->[3] >= $asked[0][4] }
+            between($self->{states}{$asked[0][1]} || [], $first, $last);
+        return if $self->overtaken($asked[0], $begin, $end, $key);
+    }
+
+    $self->wrong("$text: right in no state from seq $first to $last");
+}
+
+# A worker may refuse a nonce early because a greater one of the account is
+# under way, whatever becomes of that.
+
+sub overtaken {
+    my ($self, $asked, $begin, $end, $key) = @_;
+
+    $self->{of} ||= do {
+        my %of;
+
+        for my $op (values %{ $self->{ops} }) {
+            for my $want (asked($op)) {
+                next unless defined $want->[4];
+                my ($late) = sort { $b <=> $a } map { $_->[END_US] }
+                                  @{ $op->{tries} };
+                $late = 9e18 if !defined $late || defined $op->{answer};
+                push @{ $of{$want->[1]} }, [ $want->[4], $op->{begin}, $late,
+                                             $op->{key} ];
+            }
+        }
+
+        \%of;
+    };
+
+    $self->{n}{early}++;
+
+    return grep { $_->[0] >= $asked->[4] && $_->[1] <= $end
+                  && $_->[2] >= $begin && $_->[3] ne $key }
+                @{ $self->{of}{$asked->[1]} || [] };
+}
+
+# Answers other than success, of one operation.
+
+sub check_tries {
+    my ($self, $op) = @_;
+
+    my $doubt = defined $op->{answer};
+
+    for my $try (@{ $op->{tries} }) {
+        my ($begin, $end, $status, $answer) = @$try;
+
+        if ($status <= 0 || $status == 503 && $answer =~ /"code":"TIMEOUT"/) {
+            $doubt = 1;
+            $self->{n}{unknown}++;
+        } elsif ($status == 429 || $status == 503) {
+            $self->{n}{later}++;
+        } elsif ($status == 409) {
+            $self->check_refusal($op, $try);
+        } else {
+            $self->wrong("$op->{key}: $op->{body} was answered $status"
+                         . " $answer");
+        }
+    }
+
+    $self->wrong("$op->{key} (seq $op->{seq}) was done and every answer said"
+                 . ' no: ' . $op->{tries}[-1][ANSWER])
+        if defined $op->{seq} && !$doubt;
+}
+
+
+# ---- all of it --------------------------------------------------------------
+
+sub check {
+    my ($self) = @_;
+
+    $self->execute;
+
+    for my $op (values %{ $self->{ops} }) {
+        if ($self->{by_key}{$op->{key}}) {
+            $self->match($op);
+            $self->{n}{done}++;
+        } elsif (defined $op->{answer}) {
+            $self->wrong("$op->{key}: answered $op->{answer}, and is not in"
+                         . ' the journal')
+                unless $op->{status} == 207 && $op->{answer} !~ /"txid"/;
+        }
+
+        $self->{n}{answered}++ if defined $op->{answer};
+    }
+
+    $self->check_hashes;
+    $self->real_time;
+    $self->check_tries($_) for values %{ $self->{ops} };
+    $self->check_read($_) for @{ $self->{reads} };
+
+    for (@{ $self->{mismatch} }) {
+        $self->{n}{mismatch}++;
+        $self->wrong("$_->[4]: another body under a taken key was answered"
+                     . " $_->[2] $_->[3]") if $_->[2] !~ /^(?:0|-1|422|429|503)$/;
+    }
+
+    return @{ $self->{wrong} };
+}
+
+# Operations that were answered well for the first time, per second, between
+# two times.
+sub rate {
+    my ($self, $from, $to) = @_;
+
+    my $n = grep { $_->{end} >= $from && $_->{end} < $to }
+                 values %{ $self->{ops} };
+
+    return $n / (($to - $from) / 1e6);
+}
+
+sub summary {
+    my ($self) = @_;
+
+    my $n = $self->{n};
+
+    return sprintf '%d entries; %d operations, %d done, %d answered, %d with'
+        . ' an unknown outcome, %d refused, %d told to come later, %d replays,'
+        . ' %d mismatches, %d reads (stalest %d ms), %d receipt hashes',
+        $#{ $self->{entries} }, scalar keys %{ $self->{ops} },
+        map { $_ || 0 } @$n{qw(done answered unknown refused later replayed
+                               mismatch reads stalest hashes)};
+}
+
+
+1;
