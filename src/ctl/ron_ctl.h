@@ -19,6 +19,7 @@
 #include "ron_audit.h"
 #include "ron_buf.h"
 #include "ron_json.h"
+#include "ron_keyring.h"
 #include "ron_store.h"
 
 
@@ -116,6 +117,10 @@ int ron_ctl_write_secret(const ron_ctl_args_t *args, const char *path,
 int ron_ctl_public_key(const ron_ctl_args_t *args, const char *given,
     ron_buf_t *out);
 
+/* The capability keys of a file; 0 or the exit code. */
+int ron_ctl_keyring(const ron_ctl_args_t *args, const char *path,
+    ron_keyring_t *ring);
+
 /* Writes to stdout, and exits when that is impossible. */
 void ron_ctl_print(const ron_buf_t *b);
 void ron_ctl_put_hash(ron_buf_t *b, const char *name, const ron_hash_t *hash);
@@ -159,6 +164,7 @@ bool ron_ctl_interrupted(void);
 
 /* ---- commands ----------------------------------------------------------- */
 
+int ron_ctl_bench(ron_ctl_args_t *args);
 int ron_ctl_ledger_bench(int argc, char **argv);
 int ron_ctl_ledger_info(ron_ctl_args_t *args);
 int ron_ctl_ledger_verify(ron_ctl_args_t *args);

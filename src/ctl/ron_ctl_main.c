@@ -121,6 +121,26 @@ static const ron_ctl_option_t  ctl_signing_options[] = {
     { NULL, NULL, NULL }
 };
 
+static const ron_ctl_option_t  ctl_bench_options[] = {
+    { "url", "URL", "the server (default: http://127.0.0.1:8080)" },
+    { "workload", "NAME", "transfer issue batch ingest ndjson balance proof" },
+    { "connections", "N", "how many (default: 64)" },
+    { "duration", "TIME", "how long: 10s, 2m (default: 10s)" },
+    { "warm-up", "TIME", "not measured, before that (default: 1s)" },
+    { "rate", "N", "open loop: so many requests a second" },
+    { "ops", "N", "operations of one request (batch ingest ndjson)" },
+    { "hot", NULL, "every payment credits one account" },
+    { "accounts", "N", "accounts, filled before (default: 1000)" },
+    { "no-setup", NULL, "do not fill accounts; for reads, or with --run" },
+    { "run", "HEX", "the accounts of an earlier run: 6 digits" },
+    { "seqs", "N", "proofs are of 1 to N (default: what the setup made)" },
+    { "token", "TOKEN", "the capability (default: $RON_TOKEN)" },
+    { "keys", "FILE", "mint capabilities by these keys, one a connection" },
+    { "timeout", "TIME", "of one answer (default: 10s)" },
+    { "record", "FILE", "write key and seq of all that was acknowledged" },
+    { NULL, NULL, NULL }
+};
+
 static const ron_ctl_option_t  ctl_no_options[] = { { NULL, NULL, NULL } };
 
 
@@ -262,6 +282,17 @@ static const ron_ctl_command_t  ctl_commands[] = {
 
     { "keys public", ron_ctl_keys_public, NULL, "FILE", 1, 1,
       "show the public half of a signing key", "", ctl_no_options },
+
+    { "bench", ron_ctl_bench, NULL, "", 0, 0,
+      "put load on a server and measure it",
+      "Keep-alive connections, every write with a fresh key, a capability\n"
+      "and nonces in order.  Closed loop: each connection sends when it has\n"
+      "its answer.  With --rate requests are due at fixed times and their\n"
+      "latency counts from then, so a stall counts for all who waited.\n"
+      "Exit code 1 when a request was refused or not answered.\n\n"
+      "example: ronctl bench --keys run/ron.keys --workload transfer \\\n"
+      "             --connections 128 --duration 10s\n",
+      ctl_bench_options },
 
     { "completion", NULL, ctl_completion, "bash", 0, 0,
       "print a completion script for a shell",

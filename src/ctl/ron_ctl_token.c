@@ -25,8 +25,6 @@ static bool ctl_caveat_add(const ron_ctl_args_t *args, ctl_caveats_t *c,
     const char *name, const char *value);
 static void ctl_caveat_views(const ctl_caveats_t *c, ron_str_t *views);
 static bool ctl_when(const char *text, uint64_t *seconds);
-static int ctl_keyring(const ron_ctl_args_t *args, const char *path,
-    ron_keyring_t *ring);
 static int ctl_token(const ron_ctl_args_t *args, ron_buf_t *token);
 static void ctl_token_shown(const ron_ctl_args_t *args,
     const ron_macaroon_t *m, const char *why, bool checked, bool valid);
@@ -241,8 +239,9 @@ ctl_when(const char *text, uint64_t *seconds)
 }
 
 
-static int
-ctl_keyring(const ron_ctl_args_t *args, const char *path, ron_keyring_t *ring)
+int
+ron_ctl_keyring(const ron_ctl_args_t *args, const char *path,
+    ron_keyring_t *ring)
 {
     int                  rc;
     ron_buf_t            text;
@@ -355,7 +354,7 @@ ron_ctl_token_mint(ron_ctl_args_t *args)
     rc = ctl_caveats(args, &caveats);
 
     if (rc == RON_EXIT_OK) {
-        rc = ctl_keyring(args, keys, &ring);
+        rc = ron_ctl_keyring(args, keys, &ring);
     }
 
     if (rc != RON_EXIT_OK) {
@@ -417,7 +416,7 @@ ron_ctl_token_show(ron_ctl_args_t *args)
     }
 
     if (rc == RON_EXIT_OK && keys != NULL) {
-        rc = ctl_keyring(args, keys, &ring);
+        rc = ron_ctl_keyring(args, keys, &ring);
 
         if (rc == RON_EXIT_OK) {
             valid = ron_cap_verify(&ring, ron_buf_str(&token),
