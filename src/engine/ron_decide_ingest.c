@@ -155,7 +155,7 @@ ron_ingest_fields(ron_op_t *op)
         allows = RON_F_EXPIRY;
     }
 
-    needs |= RON_F_ID | RON_F_NONCE16;
+    needs |= RON_F_ID | RON_F_NONCE16 | RON_F_SOURCE;
 
     if ((e->fields & needs) != needs
         || (e->fields & ~(needs | allows | RON_OP_INGEST)) != 0)

@@ -367,6 +367,11 @@ gen_ingested(generator_t *g, ron_entry_t *op)
     op->nonce16[15] = (uint8_t) g->id_n;
     op->source_ms = g->time_ms - generator_below(g, 3);
 
+    if (gen_percent(g, 1)) {
+        op->fields &= ~(uint32_t) RON_F_SOURCE;
+        op->source_ms = 0;
+    }
+
     if (gen_percent(g, 5)) {
         op->fields |= RON_F_SCHEMA;
         op->schema = 2 + (uint32_t) generator_below(g, 2);
@@ -919,7 +924,17 @@ gen_wallet(generator_t *g, const model_t *m, ron_unit_t *u)
 
     op = &u->ops[0];
 
-    if (!batch && op->account.len > 0 && gen_percent(g, 8)) {
+    if (op->account.len > 0 && gen_percent(g, 8)) {
+
+        for (uint32_t i = 1; i < u->op_n; i++) {
+            if (u->ops[i].account.len > 0 && !gen_percent(g, 5)
+                && !(gen_has(&u->ops[i], RON_F_TO)
+                     && ron_str_eq(u->ops[i].to, op->account)))
+            {
+                u->ops[i].account = op->account;
+            }
+        }
+
         u->has_match = true;
         u->match = model_version(m, m->entry_n, op->account)
                    + (gen_percent(g, 20) ? 1 : 0);
