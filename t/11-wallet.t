@@ -178,6 +178,18 @@ is(op('transfer', { %transfer, nonce => 12 },
 is(op('transfer', { %transfer, nonce => 12 },
       headers => { 'If-Match' => $tag })->{status}, 200, 'and of this one');
 
+$tag = $s->get('/v1/balance?account=alice&asset=ron')->{headers}{etag};
+my @one = map { { op => 'transfer', %transfer, nonce => $_ } } 13, 14;
+my @two = (@one, { op => 'issue', to => 'bob', asset => 'ron',
+                   amount_minor => '1' });
+is(op('batch', { ops => \@one }, headers => { 'If-Match' => '"1"' })
+   ->{status}, 412, 'a batch with If-Match of an old version');
+$r = op('batch', { ops => \@two }, headers => { 'If-Match' => $tag });
+is($r->{status}, 400, 'one version for two accounts');
+like($r->{body}, qr/If-Match needs a batch about one account/, 'says why');
+is(op('batch', { ops => \@one }, headers => { 'If-Match' => $tag })
+   ->{status}, 200, 'a batch with the version of now');
+
 $r = $s->get('/v1/balance?account=nobody&asset=ron');
 is($r->{status}, 200, 'an account never seen');
 is(json_get($r->{body}, 'amount_minor'), '0', 'has nothing');

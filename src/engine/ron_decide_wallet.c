@@ -13,6 +13,8 @@ static bool ron_wallet_scope(ron_op_t *op, ron_str_t *scope);
 static bool ron_wallet_known(ron_op_t *op, ron_str_t scope, bool *replayed);
 static bool ron_wallet_same(const ron_entry_t *e, const ron_entry_t *op);
 static bool ron_wallet_match(ron_op_t *op, ron_str_t scope);
+static bool ron_batch_match(ron_engine_t *en, ron_work_t *w,
+    const ron_unit_t *unit, uint32_t base);
 static bool ron_wallet_nonce(ron_op_t *op);
 static bool ron_wallet_daily(ron_op_t *op);
 static bool ron_wallet_total(ron_op_t *op);
@@ -88,6 +90,10 @@ ron_decide_batch(ron_engine_t *en, ron_work_t *w, const ron_unit_t *unit,
         return;
     }
 
+    if (!ron_batch_match(en, w, unit, base)) {
+        return;
+    }
+
     ok = true;
     ron_unit_begin(en, w, unit, &mark);
 
@@ -100,6 +106,59 @@ ron_decide_batch(ron_engine_t *en, ron_work_t *w, const ron_unit_t *unit,
     }
 
     ron_unit_finish(en, w, unit, base, &mark, ok, &tag);
+}
+
+
+/*
+ * One version is that of one account, so all operations must be about the
+ * same: the account that pays, that an issue credits, that a hold is from.
+ * False: the batch is refused as a whole, whether atomic or not.
+ */
+
+static bool
+ron_batch_match(ron_engine_t *en, ron_work_t *w, const ron_unit_t *unit,
+    uint32_t base)
+{
+    ron_op_t      op;
+    ron_str_t     scope, first;
+    ron_result_t  refused;
+
+    if (!unit->has_match) {
+        return true;
+    }
+
+    first = ron_null_str;
+
+    for (uint32_t i = 0; i < unit->op_n; i++) {
+        ron_op_init(&op, en, w, unit, base, i);
+
+        if (!ron_wallet_scope(&op, &scope)) {
+            ron_unit_refuse(w, base, unit->op_n, op.result->reason,
+                            op.result->detail);
+            return false;
+        }
+
+        if (i == 0) {
+            first = scope;
+
+        } else if (!ron_str_eq(scope, first)) {
+            ron_unit_refuse(w, base, unit->op_n, RON_REASON_MALFORMED,
+                            RON_DETAIL_MATCH);
+            return false;
+        }
+    }
+
+    if (ron_wallet_match(&op, first)) {
+        return true;
+    }
+
+    refused = *op.result;
+
+    for (uint32_t i = 0; i < unit->op_n; i++) {
+        w->results[base + i] = refused;
+    }
+
+    return false;
 }
 
 

@@ -199,7 +199,7 @@ a_unit(fuzz_t *f, history_t *h, const model_t *m)
     how = fuzz_u8(f);
     u.atomic = (how & 1) != 0;
     u.nonce_strict = (how & 2) != 0;
-    u.has_match = (how & 12) == 12 && u.type == RON_UNIT_WALLET;
+    u.has_match = (how & 12) == 12 && u.type != RON_UNIT_INGEST;
     u.match = u.has_match ? fuzz_u8(f) % 16 : 0;
     u.source_us = fuzz_u8(f) % 8;
     u.deadline_us = (how & 0x30) == 0x30 ? fuzz_u8(f) : 0;

@@ -303,6 +303,70 @@ scene_wallet(bool memory)
 }
 
 
+/* If-Match of a batch: the version of the account that it is about. */
+
+static void
+scene_batch_match(bool memory)
+{
+    scene_t      s;
+    ron_unit_t   u;
+    ron_entry_t  ops[3];
+
+    scene_begin(&s, memory);
+
+    is_u64(wallet(&s, op(RON_KIND_MINT, "a", NULL, 100), 0, "m1"),
+           RON_REASON_OK, "money");
+    is_u64(wallet(&s, op(RON_KIND_MINT, "b", NULL, 100), 0, "m2"),
+           RON_REASON_OK, "and for another");
+
+    ops[0] = op(RON_KIND_TRANSFER, "a", "c", 1);
+    ops[0].fields |= RON_F_NONCE;
+    ops[0].nonce = 1;
+    ops[1] = ops[0];
+    ops[1].nonce = 2;
+    ops[2] = ops[0];
+    ops[2].account = ron_str("b");
+
+    memset(&u, 0, sizeof(u));
+    u.type = RON_UNIT_BATCH;
+    u.key = ron_str("b1");
+    u.cap = ron_str("dev:tester");
+    u.has_match = true;
+    u.op_n = 2;
+    u.ops = ops;
+
+    u.match = 7;
+    is_u64(scene_do(&s, &u), RON_REASON_PRECONDITION,
+           "a batch with the version of another day");
+    is_u64(s.out.value, 1, "hears which it is");
+    is_u64(s.results[1].reason, RON_REASON_PRECONDITION, "all of it");
+    is_u64(available(&s, "a"), 100, "nothing moved");
+
+    u.match = 1;
+    u.op_n = 3;
+    is_u64(scene_do(&s, &u), RON_REASON_MALFORMED, "one version for two");
+    is_u64(s.out.detail, RON_DETAIL_MATCH, "is refused, and says why");
+    is_u64(available(&s, "a"), 100, "nothing moved");
+
+    ops[1] = op(RON_KIND_RELEASE, NULL, NULL, 0);
+    ops[1].fields = RON_F_REF;
+    ops[1].ref = 99;
+    is_u64(scene_do(&s, &u), RON_REASON_HOLD_NOT_FOUND,
+           "nor is it known whose a hold is that is not there");
+
+    ops[1] = ops[0];
+    ops[1].nonce = 2;
+    u.op_n = 2;
+    is_u64(scene_do(&s, &u), RON_REASON_OK, "with the version of now");
+    is_u64(available(&s, "a"), 98, "it is done");
+    u.match = 1;
+    is_u64(scene_do(&s, &u), RON_REASON_OK, "a replay is one still");
+    ok(s.out.replayed, "though the version has moved on");
+
+    scene_end(&s);
+}
+
+
 static void
 scene_ingest(bool memory)
 {
@@ -310,6 +374,12 @@ scene_ingest(bool memory)
     ron_entry_t  ops[4];
 
     scene_begin(&s, memory);
+
+    ops[0] = ingest_op(op(RON_KIND_MINT, "a", NULL, 100), "m1", 1);
+    ops[0].fields &= ~(uint32_t) RON_F_SOURCE;
+    is_u64(ingest(&s, ops, 1, false, NULL), RON_REASON_MALFORMED,
+           "an entry without its ts");
+    is_u64(s.results[0].detail, RON_DETAIL_FIELDS, "lacks a member");
 
     ops[0] = ingest_op(op(RON_KIND_MINT, "a", NULL, 100), "m1", 1);
     ops[1] = ingest_op(op(RON_KIND_TRANSFER, "a", "b", 10), "t1", 2);
@@ -423,6 +493,7 @@ main(void)
     for (int memory = 0; memory <= 1; memory++) {
         diag("%s", memory ? "memory" : "sqlite");
         scene_wallet(memory != 0);
+        scene_batch_match(memory != 0);
         scene_ingest(memory != 0);
     }
 

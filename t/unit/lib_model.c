@@ -49,6 +49,7 @@ typedef struct {
 static void model_unit(model_case_t *c);
 static void model_ingest(model_case_t *c);
 static void model_batch(model_case_t *c);
+static ron_str_t model_scope(const model_t *m, const ron_entry_t *op);
 static void model_single(model_case_t *c);
 static void model_settle(model_case_t *c, uint64_t before);
 static void model_ingest_op(model_case_t *c, uint32_t i);
@@ -1077,6 +1078,58 @@ model_ingest(model_case_t *c)
 }
 
 
+/* A version is asked for: all operations are about one account, as it is. */
+static bool
+model_batch_matches(model_case_t *c)
+{
+    uint64_t            version;
+    ron_str_t           scope, one;
+    const ron_entry_t  *op;
+
+    one = ron_null_str;
+
+    for (uint32_t i = 0; i < c->unit->op_n; i++) {
+        op = &c->unit->ops[i];
+        scope = model_scope(c->m, op);
+
+        if (scope.len == 0) {
+            if (op->kind == RON_KIND_CAPTURE
+                || op->kind == RON_KIND_RELEASE)
+            {
+                model_refuse_unit(c, RON_REASON_HOLD_NOT_FOUND,
+                                  RON_DETAIL_HOLD_REF);
+                return false;
+            }
+
+            model_refuse_unit(c, RON_REASON_MALFORMED, RON_DETAIL_FIELDS);
+            return false;
+        }
+
+        if (i > 0 && !is(scope, one)) {
+            model_refuse_unit(c, RON_REASON_MALFORMED, RON_DETAIL_MATCH);
+            return false;
+        }
+
+        one = scope;
+    }
+
+    version = model_version(c->m, c->m->entry_n, one);
+
+    if (version == c->unit->match) {
+        return true;
+    }
+
+    model_refuse_unit(c, RON_REASON_PRECONDITION, RON_DETAIL_VERSION);
+    c->out->value = version;
+
+    for (uint32_t i = 0; i < c->unit->op_n; i++) {
+        c->out->results[i].value = version;
+    }
+
+    return false;
+}
+
+
 static void
 model_batch(model_case_t *c)
 {
@@ -1090,6 +1143,10 @@ model_batch(model_case_t *c)
 
     if (model_is_late(c)) {
         model_refuse_unit(c, RON_REASON_RETRY_LATER, RON_DETAIL_DEADLINE);
+        return;
+    }
+
+    if (c->unit->has_match && !model_batch_matches(c)) {
         return;
     }
 
@@ -2150,7 +2207,7 @@ model_wallet_op(model_case_t *c, uint32_t i)
         return;
     }
 
-    if (c->unit->has_match) {
+    if (c->unit->has_match && c->unit->type == RON_UNIT_WALLET) {
         version = model_version(c->m, c->m->entry_n, model_scope(c->m, op));
 
         if (version != c->unit->match) {
