@@ -124,6 +124,7 @@ struct ngx_http_ron_ctx_s {
     unsigned                admitted:1;
     unsigned                replied:1;
     unsigned                key_twice:1;
+    unsigned                final:1;    /* an unknown outcome stays so */
     unsigned                replaced:1;
 };
 

@@ -482,6 +482,7 @@ ngx_http_ron_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_ron_loc_conf_t *prev = parent;
     ngx_http_ron_loc_conf_t *conf = child;
 
+    ngx_ron_conf_t            *rcf;
     ngx_http_core_loc_conf_t  *clcf;
 
     ngx_conf_merge_size_value(conf->body_max, prev->body_max, 1024 * 1024);
@@ -502,6 +503,9 @@ ngx_http_ron_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
                            "\"ron_deadline\" must be from 1ms to 60s");
         return NGX_CONF_ERROR;
     }
+
+    rcf = ngx_ron_get_conf(cf->cycle);
+    rcf->deadline_max = ngx_max(rcf->deadline_max, conf->deadline);
 
     if (conf->service == NULL) {
         ngx_conf_merge_value(conf->errors, prev->errors, 0);

@@ -4,7 +4,15 @@
 #include "ron_receipt.h"
 
 
-#define NGX_HTTP_RON_STALE_MAX  250
+/* A balance of the zone, and how far it can be believed. */
+
+typedef struct {
+    ron_msg_balance_t    balance;
+    uint64_t             as_of;         /* wall, ms */
+    uint64_t             stale;         /* ms */
+    uint64_t             silent;        /* ms since the helper's last beat */
+    ngx_uint_t           live;          /* unsigned  live:1; */
+} ngx_http_ron_cached_t;
 
 
 static ngx_int_t ngx_http_ron_wallet_post(ngx_http_request_t *r,
@@ -436,23 +444,84 @@ ngx_http_ron_wallet_proof_work(ngx_http_ron_task_t *task)
 
 
 /*
+ * What the zone has.  While the helper beats, nothing newer is durable, so a
+ * balance is right as of the last beat, however long ago it was published;
+ * when the helper's state is another, only as of its publication.
+ */
+
+static ngx_uint_t
+ngx_http_ron_wallet_cached(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    ngx_http_ron_cached_t *c)
+{
+    uint64_t             now_us, now_ms;
+    ron_str_t            account, asset;
+    ron_beat_t           beat;
+    ron_zone_t          *zone;
+    ngx_uint_t           running;
+    ron_zone_balance_t   cached;
+
+    ngx_memzero(c, sizeof(ngx_http_ron_cached_t));
+
+    zone = ngx_http_ron_zone(r);
+    now_us = ron_clock_mono_us();
+    now_ms = ron_clock_wall_ms();
+
+    account = ron_api_arg(ctx->args, ctx->args_n, ron_str("account"));
+    asset = ron_api_arg(ctx->args, ctx->args_n, ron_str("asset"));
+
+    c->silent = UINT64_MAX;
+    running = 0;
+
+    if (ron_zone_beat_read(zone, &beat) == RON_OK && beat.generation
+        && now_us >= beat.beat_us)
+    {
+        c->silent = (now_us - beat.beat_us) / 1000;
+        running = beat.state == RON_STATE_RUNNING;
+    }
+
+    if (ron_zone_balance_get(zone, account, asset, &cached, now_ms)
+        != RON_OK)
+    {
+        return 0;
+    }
+
+    c->balance.found = true;
+    c->balance.available = cached.available;
+    c->balance.held = cached.held;
+    c->balance.nonce = cached.nonce;
+    c->balance.version = cached.version;
+
+    c->stale = now_ms > cached.as_of_ms ? now_ms - cached.as_of_ms : 0;
+
+    if (running && c->silent < c->stale) {
+        c->stale = c->silent;
+    }
+
+    c->as_of = now_ms - c->stale;
+    c->live = running
+              && c->silent
+                 <= ron_timeout_info(RON_TIMEOUT_BALANCE_STALE)->ms;
+
+    return 1;
+}
+
+
+/*
  * From the zone while the helper lives and beats, else from the sequencer,
- * else what the zone had last, which says how old it is.
+ * else what the zone had last, which says how old it is.  Who has something
+ * to fall back on does not wait long, and not at all for a helper that has
+ * said nothing for longer than anybody may.
  */
 
 ngx_int_t
 ngx_http_ron_wallet_balance(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
-    uint64_t             now_us, now_ms, age;
-    ron_str_t            account, asset;
-    ron_beat_t           beat;
-    ngx_msec_t           left;
-    ngx_uint_t           found, live;
-    ron_zone_t          *zone;
-    ron_api_error_t      err;
-    ngx_ron_call_t      *call;
-    ron_msg_balance_t    balance;
-    ron_zone_balance_t   cached;
+    ron_str_t               account, asset;
+    ngx_msec_t              left;
+    ngx_uint_t              found, ask;
+    ron_api_error_t         err;
+    ngx_ron_call_t         *call;
+    ngx_http_ron_cached_t   cached;
 
     account = ron_api_arg(ctx->args, ctx->args_n, ron_str("account"));
     asset = ron_api_arg(ctx->args, ctx->args_n, ron_str("asset"));
@@ -471,41 +540,19 @@ ngx_http_ron_wallet_balance(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         return ngx_http_ron_problem(r, &err);
     }
 
-    zone = ngx_http_ron_zone(r);
-    now_us = ron_clock_mono_us();
-    now_ms = ron_clock_wall_ms();
-    age = UINT64_MAX;
-
-    if (ron_zone_beat_read(zone, &beat) == RON_OK && beat.generation
-        && now_us >= beat.beat_us)
-    {
-        age = (now_us - beat.beat_us) / 1000;
-    }
-
-    found = ron_zone_balance_get(zone, account, asset, &cached, now_ms)
-            == RON_OK;
-    live = age <= NGX_HTTP_RON_STALE_MAX && beat.state == RON_STATE_RUNNING;
-
-    ngx_memzero(&balance, sizeof(ron_msg_balance_t));
-
-    if (found) {
-        balance.found = true;
-        balance.available = cached.available;
-        balance.held = cached.held;
-        balance.nonce = cached.nonce;
-        balance.version = cached.version;
-    }
-
-    if (found && live) {
-        return ngx_http_ron_wallet_balance_reply(r, ctx, &balance,
-                                                 now_ms - age, age);
-    }
-
-    /* there is somebody to ask, or will be in a moment */
-
+    found = ngx_http_ron_wallet_cached(r, ctx, &cached);
     left = ngx_http_ron_time_left(ctx);
+    ask = !found;
 
-    if (left && (ngx_ron_ipc_state() != RON_STATE_STARTING || !found)) {
+    if (found && !cached.live) {
+        left = ngx_min(left, ron_timeout_info(RON_TIMEOUT_BALANCE_ASK)->ms);
+        ask = ngx_ron_ipc_state() != RON_STATE_STARTING
+              && cached.silent
+                 <= ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle)
+                    ->committer_lag;
+    }
+
+    if (ask && left) {
 
         call = ngx_ron_ipc_balance(account, asset, left,
                                    ngx_http_ron_wallet_balance_answer, ctx);
@@ -515,10 +562,8 @@ ngx_http_ron_wallet_balance(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     }
 
     if (found) {
-        age = now_ms > cached.as_of_ms ? now_ms - cached.as_of_ms : 0;
-
-        return ngx_http_ron_wallet_balance_reply(r, ctx, &balance,
-                                                 cached.as_of_ms, age);
+        return ngx_http_ron_wallet_balance_reply(r, ctx, &cached.balance,
+                                                 cached.as_of, cached.stale);
     }
 
     return ngx_http_ron_unanswered(r, NGX_DECLINED);
@@ -531,24 +576,32 @@ ngx_http_ron_wallet_balance_answer(void *data, ngx_int_t rc,
 {
     ngx_http_ron_ctx_t *ctx = data;
 
-    ron_msg_balance_t  balance;
+    ngx_http_request_t     *r;
+    ron_msg_balance_t       balance;
+    ngx_http_ron_cached_t   cached;
 
     ctx->call = NULL;
+    r = ctx->request;
 
-    if (rc != NGX_OK) {
-
-        /* reading changes nothing: nothing is unknown */
-
-        rc = ngx_http_ron_unanswered(ctx->request, NGX_DECLINED);
-
-    } else if (type != RON_FRAME_BALANCE_IS
-               || ron_msg_balance_get(payload, &balance) != RON_OK)
+    if (rc == NGX_OK
+        && (type != RON_FRAME_BALANCE_IS
+            || ron_msg_balance_get(payload, &balance) != RON_OK))
     {
         rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
 
-    } else {
-        rc = ngx_http_ron_wallet_balance_reply(ctx->request, ctx, &balance,
+    } else if (rc == NGX_OK && !balance.unavailable) {
+        rc = ngx_http_ron_wallet_balance_reply(r, ctx, &balance,
                                                ron_clock_wall_ms(), 0);
+
+    } else if (ngx_http_ron_wallet_cached(r, ctx, &cached)) {
+        rc = ngx_http_ron_wallet_balance_reply(r, ctx, &cached.balance,
+                                               cached.as_of, cached.stale);
+
+    } else {
+
+        /* reading changes nothing: nothing is unknown */
+
+        rc = ngx_http_ron_unanswered(r, NGX_DECLINED);
     }
 
     ngx_http_ron_done(ctx, rc);
@@ -587,9 +640,17 @@ ngx_http_ron_wallet_balance_reply(ngx_http_request_t *r,
 }
 
 
+/*
+ * "Unknown" is final when no request under the key can be executed any more.
+ * The sequencer refuses what comes after its deadline, and only the client
+ * knows when it sent its last request: `age` says so many milliseconds ago.
+ */
+
 ngx_int_t
 ngx_http_ron_wallet_outcome(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
+    uint64_t          age;
+    ngx_ron_sh_t     *sh;
     ron_str_t         account;
     ngx_msec_t        left;
     ron_api_error_t   err;
@@ -602,9 +663,19 @@ ngx_http_ron_wallet_outcome(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
                                    "an account is needed", "account");
     }
 
+    if (ngx_http_ron_arg_u64(ctx, "age", 0, &age) != NGX_OK) {
+        return ngx_http_ron_refuse(r, RON_REASON_MALFORMED,
+                                   "not a number of milliseconds", "age");
+    }
+
     if (ron_api_allow_read(ctx->cap, account, ron_null_str, &err) != RON_OK) {
         return ngx_http_ron_problem(r, &err);
     }
+
+    sh = ngx_ron_shared((ngx_cycle_t *) ngx_cycle);
+
+    ctx->final = sh && age >= sh->deadline_max
+                              + ron_timeout_info(RON_TIMEOUT_TRANSIT)->ms;
 
     left = ngx_http_ron_time_left(ctx);
 
@@ -648,7 +719,7 @@ ngx_http_ron_wallet_outcome_answer(void *data, ngx_int_t rc,
 
     buf = ngx_http_ron_scratch();
 
-    switch (ron_api_outcome_answer(buf, &lookup, false)) {
+    switch (ron_api_outcome_answer(buf, &lookup, ctx->final)) {
 
     case RON_OK:
         rc = ngx_http_ron_json(ctx->request, NGX_HTTP_OK, buf);

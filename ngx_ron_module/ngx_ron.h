@@ -53,6 +53,10 @@ typedef struct {
     ngx_atomic_t     backoff;               /* ms before it starts */
     ngx_atomic_t     restarts;
     ngx_atomic_t     restart_sec[NGX_RON_RESTARTS];
+
+    /* the longest ron_deadline that any generation has had, ms */
+
+    ngx_atomic_t     deadline_max;
 } ngx_ron_sh_t;
 
 
@@ -67,6 +71,7 @@ typedef struct {
     ngx_msec_t       drain_deadline;
     ngx_msec_t       clock_step;
     ngx_msec_t       committer_lag;
+    ngx_msec_t       deadline_max;          /* of all locations */
     ngx_uint_t       restart_limit;
     ngx_uint_t       queue_preval;
     ngx_uint_t       queue_commit;

@@ -931,6 +931,7 @@ ngx_ron_init_module(ngx_cycle_t *cycle)
 
     if (sh != NULL) {
         rcf->generation = ngx_atomic_fetch_add(&sh->generation, 1) + 1;
+        sh->deadline_max = ngx_max(sh->deadline_max, rcf->deadline_max);
     }
 
     return NGX_OK;

@@ -81,6 +81,23 @@ ok(index($r->{body}, substr($first, 0, -1)) > 0, 'with its receipt');
 $r = $s->get('/v1/outcome?account=alice', headers =>
              { 'Idempotency-Key' => 'never' });
 is(json_get($r->{body}, 'outcome'), 'unknown', 'of a key never seen');
+is(json_get($r->{body}, 'final'), 'false', 'which may be under way');
+
+for my $case ([ 0, 'false' ], [ 5999, 'false' ], [ 6000, 'true' ],
+              [ '18446744073709551615', 'true' ])
+{
+    my ($age, $final) = @$case;
+    $r = $s->get("/v1/outcome?account=alice&age=$age", headers =>
+                 { 'Idempotency-Key' => 'never' });
+    is(json_get($r->{body}, 'final'), $final, "$age ms ago: $final");
+}
+
+is($s->get("/v1/outcome?account=alice&age=$_", headers =>
+           { 'Idempotency-Key' => 'never' })->{status}, 400,
+   "an age of $_") for qw(-1 5s 18446744073709551616);
+$r = $s->get('/v1/outcome?account=alice&age=9000', headers =>
+             { 'Idempotency-Key' => 'pay-1' });
+is(json_get($r->{body}, 'outcome'), 'committed', 'committed stays so');
 
 
 # by txid

@@ -87,7 +87,12 @@
     X(BREAKER_WINDOW, "breaker_window", 10000, "errors are counted in it")    \
     X(BREAKER_OPEN, "breaker_open", 5000, "a breaker stays open")             \
     X(METRICS_TICK, "metrics_tick", 1000, "samples of depth and in-flight")   \
-    X(STREAM_PING, "stream_ping", 15000, "between two comments of a stream")
+    X(STREAM_PING, "stream_ping", 15000, "between two comments of a stream")  \
+    X(BALANCE_STALE, "balance_stale", 250, "a balance of the zone is fresh")  \
+    X(BALANCE_ASK, "balance_ask", 100,                                        \
+      "asking for a balance that the zone has, but old")                      \
+    X(TRANSIT, "transit", 1000,                                               \
+      "a request on its way, before an unknown outcome is final")
 
 
 #define RON_REGISTRY_ENUM_Q(id, ...)  RON_QUEUE_##id,
