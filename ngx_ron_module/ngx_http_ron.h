@@ -270,11 +270,15 @@ struct ngx_http_ron_task_s {
     uint64_t                 b;
     uint64_t                 c;
     bool                     flag;
+    bool                     always;        /* `after`, whatever came of it */
     ngx_http_ron_ctx_t      *ctx;
     ngx_http_ron_reader_t   *owner;
 };
 
-/* NULL: the ledger cannot be read, or there is no memory. */
+/*
+ * NULL: the ledger cannot be read, or there is no memory.  A task that was
+ * made with `always` may be posted again after its `after`.
+ */
 ngx_http_ron_task_t *ngx_http_ron_task(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ron_status_t (*work)(ngx_http_ron_task_t *));
 ngx_int_t ngx_http_ron_task_post(ngx_http_request_t *r,

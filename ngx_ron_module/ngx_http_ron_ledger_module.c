@@ -1,5 +1,5 @@
 
-#include "ngx_http_ron.h"
+#include "ngx_http_ron_stream.h"
 #include "ron_receipt.h"
 
 
@@ -93,6 +93,9 @@ static ngx_http_ron_route_t  ngx_http_ron_ledger_routes[] = {
 
     { ngx_string("roots"), NGX_HTTP_GET, NGX_HTTP_RON_OPEN, 0, 0,
       ngx_http_ron_ledger_roots, RON_D_ROUTE_LEDGER_ROOTS },
+
+    { ngx_string("roots/stream"), NGX_HTTP_GET, NGX_HTTP_RON_OPEN, 0, 0,
+      ngx_http_ron_roots_stream, RON_D_ROUTE_LEDGER_ROOTS_STREAM },
 
     { ngx_string("checkpoint"), NGX_HTTP_GET, NGX_HTTP_RON_OPEN, 0, 0,
       ngx_http_ron_ledger_checkpoint, RON_D_ROUTE_LEDGER_CHECKPOINT },

@@ -172,6 +172,10 @@ ngx_http_ron_task_post(ngx_http_request_t *r, ngx_http_ron_task_t *task)
         owner->next = ngx_http_ron_readers;
         ngx_http_ron_readers = owner;
 
+        if (task->always) {
+            return NGX_BUSY;
+        }
+
         return ngx_http_ron_refuse(r, RON_REASON_BUSY,
                                    "too many reads are waiting", NULL);
     }
@@ -276,6 +280,10 @@ ngx_http_ron_task_resume(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_ron_task_answer(ngx_http_request_t *r, ngx_http_ron_task_t *task)
 {
+    if (task->always) {
+        return task->after(r, task->ctx, task);
+    }
+
     if (task->rc != RON_OK) {
 
         if (ron_api_status(&task->err) >= 500) {

@@ -177,6 +177,16 @@ ngx_ron_call_t *ngx_ron_ipc_lookup(ron_str_t scope, ron_str_t key,
 ngx_ron_call_t *ngx_ron_ipc_admin(ron_admin_t what, ngx_msec_t timeout,
     ngx_ron_call_pt handler, void *data);
 
+/*
+ * One watcher a worker: called for each batch that the helper says is durable
+ * (count 0: the final root of a drain), and with NULL when a connection to a
+ * helper is ready, whose ledger is at seq.
+ */
+typedef void (*ngx_ron_commit_pt)(uint64_t seq,
+    const ron_msg_commit_t *commit);
+
+void ngx_ron_ipc_watch(ngx_ron_commit_pt handler);
+
 /* Nobody waits any more: the operation goes on, its answer goes nowhere. */
 void ngx_ron_ipc_detach(ngx_ron_call_t *call);
 

@@ -452,6 +452,8 @@ ngx_ron_helper_on_commit(void *ctx, const ron_batch_t *batch)
     ron_metric_add(zone, slot, RON_M_LEDGER_ENTRIES, 0, 0, 0, 0,
                    batch->count);
     ron_metric_add(zone, slot, RON_M_LEDGER_COMMITS, 0, 0, 0, 0, 1);
+    ron_metric_add(zone, slot, RON_M_ROOTS_PUBLISHED, 0, 0, 0, 0, 1);
+    ron_metric_add(zone, slot, RON_M_LEDGER_ROOTS_PUBLISHED, 0, 0, 0, 0, 1);
     ron_metric_observe(zone, slot, RON_M_LEDGER_COMMIT_LATENCY, 0, 0, 0, 0,
                        batch->commit_us);
     ron_metric_observe(zone, slot, RON_M_COMMITTER_LATENCY, 0, 0, 0, 0,

@@ -103,9 +103,11 @@ static void ngx_ron_ipc_on_ready(void *ctx, const ron_hello_t *hello,
     const ron_ready_t *ready);
 static void ngx_ron_ipc_on_answer(void *ctx, uint64_t id,
     ron_frame_type_t type, ron_str_t payload);
+static void ngx_ron_ipc_on_commit(void *ctx, const ron_msg_commit_t *commit);
 
 
-static ngx_ron_ipc_t  ngx_ron_ipc;
+static ngx_ron_ipc_t       ngx_ron_ipc;
+static ngx_ron_commit_pt   ngx_ron_ipc_watcher;
 
 /* an event's data looks like a connection: debug logs read its fd */
 
@@ -156,6 +158,7 @@ ngx_ron_ipc_init_process(ngx_cycle_t *cycle)
     conf.pid = ngx_pid;
     conf.on_ready = ngx_ron_ipc_on_ready;
     conf.on_answer = ngx_ron_ipc_on_answer;
+    conf.on_commit = ngx_ron_ipc_on_commit;
     conf.ctx = ipc;
 
     if (ron_client_create(&conf, &ipc->client) != RON_OK) {
@@ -825,6 +828,26 @@ ngx_ron_ipc_on_ready(void *ctx, const ron_hello_t *hello,
     {
         call = ngx_queue_data(q, ngx_ron_call_t, queue);
         ngx_ron_ipc_send(call);
+    }
+
+    if (ngx_ron_ipc_watcher) {
+        ngx_ron_ipc_watcher(ready->seq, NULL);
+    }
+}
+
+
+void
+ngx_ron_ipc_watch(ngx_ron_commit_pt handler)
+{
+    ngx_ron_ipc_watcher = handler;
+}
+
+
+static void
+ngx_ron_ipc_on_commit(void *ctx, const ron_msg_commit_t *commit)
+{
+    if (ngx_ron_ipc_watcher) {
+        ngx_ron_ipc_watcher(commit->seq, commit);
     }
 }
 

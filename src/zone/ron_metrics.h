@@ -148,7 +148,8 @@
 
 #define RON_DIM_BUS(X)                                                        \
     X(BUS, EVENTS, "events")                                                  \
-    X(BUS, LEDGER, "ledger")
+    X(BUS, LEDGER, "ledger")                                                  \
+    X(BUS, ROOT_PUB, "root_pub")
 
 #define RON_DIM_BUS_ONE(X)  X(BUS_ONE, EVENTS, "events")
 
@@ -508,6 +509,9 @@
     X(BUS_LAGGED_L, "bus_lagged_total", COUNTER,                              \
       LEDGER, BUS, NONE, NONE, NONE,                                          \
       "Events that were overwritten before they were read.")                  \
+    X(STREAMS_OPEN, "streams_open", GAUGE,                                    \
+      SERVICE, NONE, NONE, NONE, NONE,                                        \
+      "Streams that have a client now.")                                      \
     X(AUTH_FAILURES_L, "auth_failures_total", COUNTER,                        \
       LEDGER, PEER_CLASS, NONE, NONE, NONE,                                   \
       "Failed authentications.")                                              \
