@@ -1,6 +1,6 @@
 
 /*
- * Private to src/store: what the two halves of the sqlite store share.
+ * Private to src/store: what the parts of the sqlite store share.
  */
 
 #ifndef RON_STORE_SQLITE_H
@@ -9,6 +9,7 @@
 
 #include <sqlite3.h>
 
+#include "ron_port.h"
 #include "ron_store_impl.h"
 
 
@@ -19,6 +20,8 @@
 #define RON_SQLITE_PATH_MAX  512
 #define RON_SQLITE_NAME_MAX  24
 #define RON_SQLITE_DIR_MAX   (RON_SQLITE_PATH_MAX - RON_SQLITE_NAME_MAX)
+
+#define RON_SQLITE_PAGE_SIZE 4096
 
 #define RON_SQLITE_DB        "ledger.db"
 #define RON_SQLITE_WAL       "ledger.db-wal"
@@ -37,6 +40,39 @@
 
 #define ron_sqlite_slice_key(gen, no)                                         \
     ((sqlite3_int64) ((gen) << RON_STORE_NO_BITS | (no)))
+
+
+/* Somebody else in a transaction: a shell, or a reader that recovers. */
+#define RON_SQLITE_WRITE_BUSY  1000
+
+
+typedef struct {
+    ron_store_t    base;
+    char           dir[RON_SQLITE_DIR_MAX];
+    char           vfs_name[64];
+    const char    *vfs;
+    uint32_t       wal_pages;
+
+    /* the writer's, closed and none otherwise */
+
+    ron_fd_t       dir_fd;
+    ron_fd_t       lock_fd;
+    ron_fd_t       head_fd;
+    ron_fd_t       mark_fd;
+    sqlite3       *db;
+    sqlite3_stmt  *begin;
+    sqlite3_stmt  *commit;
+    sqlite3_stmt  *rollback;
+    sqlite3_stmt  *journal;
+    sqlite3_stmt  *tile;
+    sqlite3_stmt  *slice;
+    sqlite3_stmt  *oldest;
+    sqlite3_stmt  *forget;
+
+    uint32_t       wal_n;           /* frames in the WAL */
+    uint32_t       wal_tried;       /* frames at the last checkpoint */
+    bool           wal_partial;     /* which readers kept from finishing */
+} ron_sqlite_t;
 
 
 /* Opens a connection for one thread with what every connection needs. */
@@ -59,6 +95,45 @@ ron_status_t ron_sqlite_meta(sqlite3 *db, ron_ledger_meta_t *meta,
 
 ron_status_t ron_sqlite_reader(const char *dir, const char *vfs,
     ron_reader_t **reader, char *error);
+
+
+/* "<dir>/<name>", in RON_SQLITE_PATH_MAX bytes. */
+void ron_sqlite_path(const ron_sqlite_t *s, const char *name,
+    char *path);
+
+/* Says which file failed and why, with the way out where rights are missing. */
+ron_status_t ron_sqlite_file_failed(ron_sqlite_t *s,
+    ron_status_t status, const char *name);
+
+/* The kernel's locks of a writer; RON_AGAIN while another has them. */
+ron_status_t ron_sqlite_lock(ron_sqlite_t *s);
+void ron_sqlite_unlock(ron_sqlite_t *s);
+
+
+/* ---- ron_store_sqlite_make.c -------------------------------------------- */
+
+/* A directory that nobody else may enter, made if it may be. */
+ron_status_t ron_sqlite_dir_check(ron_sqlite_t *s,
+    const ron_store_conf_t *conf);
+
+/* RON_ENOTFOUND: there is no ledger yet. */
+ron_status_t ron_sqlite_load_meta(ron_sqlite_t *s);
+ron_status_t ron_sqlite_create(ron_sqlite_t *s,
+    const ron_store_conf_t *conf);
+
+
+/* ---- ron_store_sqlite_page.c -------------------------------------------- */
+
+/* For the writer: both files, made if need be. */
+ron_status_t ron_sqlite_open_pages(ron_sqlite_t *s);
+
+ron_status_t ron_sqlite_head_write(ron_store_t *store,
+    const uint8_t *page);
+ron_status_t ron_sqlite_head_read(ron_store_t *store, uint8_t *page);
+ron_status_t ron_sqlite_mark_write(ron_store_t *store,
+    const uint8_t *page);
+ron_status_t ron_sqlite_mark_read(ron_store_t *store, uint8_t *page);
+ron_status_t ron_sqlite_probe(ron_store_t *store);
 
 
 #endif /* RON_STORE_SQLITE_H */
