@@ -325,7 +325,7 @@ ron_op_storage(ron_op_t *op, ron_status_t status)
 {
     RON_ASSERT(status != RON_OK);
 
-    return ron_op_refuse(op, RON_REASON_INTERNAL, RON_DETAIL_STORAGE, 0);
+    return ron_op_refuse(op, RON_REASON_STORAGE, RON_DETAIL_STORAGE, 0);
 }
 
 
@@ -616,7 +616,7 @@ ron_unit_known(ron_engine_t *en, ron_work_t *w, const ron_unit_t *unit,
     }
 
     if (status != RON_OK) {
-        ron_unit_refuse(w, base, unit->op_n, RON_REASON_INTERNAL,
+        ron_unit_refuse(w, base, unit->op_n, RON_REASON_STORAGE,
                         RON_DETAIL_STORAGE);
 
     } else if (!same && kind == RON_TAG_CAPKEY) {

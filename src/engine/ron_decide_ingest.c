@@ -104,7 +104,7 @@ ron_decide_ingest(ron_engine_t *en, ron_work_t *w, const ron_unit_t *unit,
     g.ops = malloc(unit->op_n * sizeof(uint32_t));
 
     if (g.ops == NULL) {
-        ron_unit_refuse(w, base, unit->op_n, RON_REASON_INTERNAL,
+        ron_unit_refuse(w, base, unit->op_n, RON_REASON_STORAGE,
                         RON_DETAIL_NONE);
         return;
     }

@@ -73,7 +73,9 @@
     X(DRAINING,       "busy",          "DRAINING",             503,           \
       "the ledger is draining")                                               \
     X(ABORTED,        "conflict",      "CONFLICT",             409,           \
-      "another part of the same group was refused")
+      "another part of the same group was refused")                           \
+    X(STORAGE,        "internal",      "RETRY_LATER",          503,           \
+      "the ledger could not be read, nothing was done")
 
 
 #define RON_REASON_ENUM(name, ingest, code, status, title)  RON_REASON_##name,

@@ -569,10 +569,12 @@ unit_answered(client_t *c, unit_t *u, const ron_outcome_t *o)
     uint32_t             i;
     const ron_result_t  *r;
 
-    /* a 500 tells nothing about what was done: like a lost answer */
+    /* nothing that fails and may go by itself is answered by a 500 */
 
-    if (o->reason == RON_REASON_INTERNAL
-        || ron_reason_info(o->reason)->status == 429
+    sim_check(o->reason != RON_REASON_INTERNAL, "%s is answered by a 500",
+              u->key);
+
+    if (ron_reason_info(o->reason)->status == 429
         || ron_reason_info(o->reason)->status == 503)
     {
         sim_trace("%s is to be tried again: %s", u->key,

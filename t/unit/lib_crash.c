@@ -414,13 +414,13 @@ crash_answers(const ron_batch_t *batch, ron_hash_t *hash, bool *storage)
         unit = batch->units[i];
         ron_blake3_update_u64(&h, unit->source_us);
         ron_blake3_update_u64(&h, batch->outcomes[i].reason);
-        *storage |= batch->outcomes[i].reason == RON_REASON_INTERNAL;
+        *storage |= batch->outcomes[i].reason == RON_REASON_STORAGE;
 
         for (at = 0; at < batch->outcomes[i].result_n; at++) {
             ron_blake3_update_u64(&h, batch->outcomes[i].results[at].reason);
             ron_blake3_update_u64(&h, batch->outcomes[i].results[at].seq);
             *storage |= batch->outcomes[i].results[at].reason
-                        == RON_REASON_INTERNAL;
+                        == RON_REASON_STORAGE;
         }
     }
 
