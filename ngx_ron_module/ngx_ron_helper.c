@@ -36,6 +36,7 @@
 
 
 static void ngx_ron_helper_init(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
+static uint64_t ngx_ron_helper_newest(void);
 static ngx_msec_t ngx_ron_helper_delay(ngx_ron_conf_t *rcf,
     ngx_ron_sh_t *sh, ngx_log_t *log);
 static void ngx_ron_helper_wrap(ngx_cycle_t *cycle);
@@ -45,12 +46,16 @@ static void ngx_ron_helper_tick(ngx_event_t *ev);
 static void ngx_ron_helper_start(ngx_event_t *ev);
 static void ngx_ron_helper_publish(void);
 static void ngx_ron_helper_project(ngx_log_t *log);
+static void ngx_ron_helper_on_head(void *ctx, uint64_t seq, uint64_t time_ms,
+    const ron_hash_t *root);
 static void ngx_ron_helper_on_state(void *ctx, ron_life_t state,
     const char *reason);
+static ngx_uint_t ngx_ron_helper_safe_reason(const char *reason);
 static void ngx_ron_helper_delta(ron_metric_t metric, ngx_uint_t a,
     uint64_t now, uint64_t *seen);
 static bool ngx_ron_helper_alive(void *ctx, uint32_t pid);
 static void ngx_ron_helper_exit(void);
+static void ngx_ron_helper_left(ngx_ron_sh_t *sh);
 static void ngx_ron_helper_on_commit(void *ctx, const ron_batch_t *batch);
 
 
@@ -61,14 +66,31 @@ static ngx_event_t          ngx_ron_helper_tick_ev;
 static ngx_event_t          ngx_ron_helper_start_ev;
 static ngx_pid_t            ngx_ron_helper_parent;
 static ron_service_t       *ngx_ron_helper_service;
+static ngx_uint_t           ngx_ron_helper_unclean;
+static uint64_t             ngx_ron_helper_published;
 static ron_history_thread_t *ngx_ron_helper_history;
 static ngx_uint_t           ngx_ron_helper_history_told;
+static ngx_uint_t           ngx_ron_helper_history_cut;
 static uint64_t             ngx_ron_helper_drain_end;
 static ngx_uint_t           ngx_ron_helper_drained;
 static ngx_uint_t           ngx_ron_helper_ticks;
-static ngx_uint_t           ngx_ron_helper_wiped;   /* the sequencer's */
+
+
+/* the sequencer's: balances were wiped, why it is in safe mode (0: is not) */
+
+static ngx_uint_t           ngx_ron_helper_wiped;
+static ngx_uint_t           ngx_ron_helper_safe;
+
+#define ngx_ron_helper_text(dim, id, text)  text,
+
+static const char  *ngx_ron_helper_safe_reasons[] = {
+    RON_DIM_SAFE_REASON(ngx_ron_helper_text)
+};
+
 
 /* the newest durable batch, under the mutex */
+
+static ngx_uint_t           ngx_ron_helper_headed;
 
 static uint64_t             ngx_ron_helper_seq;
 static uint64_t             ngx_ron_helper_time;
@@ -133,6 +155,12 @@ ngx_ron_helper_init(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
     sh = ngx_ron_shared(cycle);
     delay = ngx_ron_helper_delay(rcf, sh, cycle->log);
 
+    /* with a reload the one before is alive, and no reason for a replay */
+
+    ngx_ron_helper_unclean = !sh->helper_clean
+                             && !ngx_ron_helper_alive(NULL, sh->helper_pid);
+    ngx_ron_helper_published = ngx_ron_helper_newest();
+
     sh->helper_clean = 0;
     sh->helper_committed = 0;
     sh->helper_generation = rcf->generation;
@@ -156,6 +184,42 @@ ngx_ron_helper_init(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
     } else {
         ngx_ron_helper_start(ev);
     }
+}
+
+
+/*
+ * The highest seq that anybody was told of.  A zone that outlived its helper
+ * remembers it; one that is new knows nothing.
+ */
+
+static uint64_t
+ngx_ron_helper_newest(void)
+{
+    uint64_t      seq, lost, cursor;
+    ron_beat_t    beat;
+    ron_zone_t   *zone;
+    ron_event_t   event;
+
+    zone = ngx_ron_zone();
+    seq = 0;
+
+    if (zone == NULL) {
+        return 0;
+    }
+
+    if (ron_zone_beat_read(zone, &beat) == RON_OK && beat.generation) {
+        seq = beat.seq;
+    }
+
+    cursor = 0;
+
+    while (ron_zone_event_get(zone, &cursor, &event, &lost) == RON_OK) {
+        if (event.type == RON_EVENT_COMMIT) {
+            seq = ngx_max(seq, event.seq);
+        }
+    }
+
+    return seq;
 }
 
 
@@ -355,6 +419,9 @@ ngx_ron_helper_start(ngx_event_t *ev)
     conf.queue_preval = rcf->queue_preval;
     conf.queue_commit = rcf->queue_commit;
     conf.drain_ms = rcf->drain_deadline;
+    conf.unclean = ngx_ron_helper_unclean;
+    conf.published_seq = ngx_ron_helper_published;
+    conf.on_head = ngx_ron_helper_on_head;
     conf.on_commit = ngx_ron_helper_on_commit;
     conf.on_state = ngx_ron_helper_on_state;
     conf.ctx = ngx_ron_shared(cycle);
@@ -376,11 +443,45 @@ ngx_ron_helper_start(ngx_event_t *ev)
 /* On the sequencer's thread: shared memory and nothing else. */
 
 static void
+ngx_ron_helper_on_head(void *ctx, uint64_t seq, uint64_t time_ms,
+    const ron_hash_t *root)
+{
+    ron_mutex_lock(ngx_ron_helper_mutex);
+    ngx_ron_helper_headed = 1;
+    ngx_ron_helper_seq = seq;
+    ngx_ron_helper_time = time_ms;
+    ngx_ron_helper_root = *root;
+    ron_mutex_unlock(ngx_ron_helper_mutex);
+}
+
+
+static void
 ngx_ron_helper_on_state(void *ctx, ron_life_t state, const char *reason)
 {
+    ngx_uint_t   safe;
     ron_zone_t  *zone;
 
     zone = ngx_ron_zone();
+
+    /* another reason ends the one before, so that on and off agree */
+
+    safe = state == RON_STATE_SAFE_MODE
+           ? 1 + ngx_ron_helper_safe_reason(reason) : 0;
+
+    if (safe != ngx_ron_helper_safe) {
+
+        if (ngx_ron_helper_safe) {
+            ngx_ron_count(RON_M_SAFE_TRANSITIONS, 0, RON_D_SAFE_TO_OFF,
+                          ngx_ron_helper_safe - 1, 0);
+        }
+
+        if (safe) {
+            ngx_ron_count(RON_M_SAFE_TRANSITIONS, 0, RON_D_SAFE_TO_ON,
+                          safe - 1, 0);
+        }
+
+        ngx_ron_helper_safe = safe;
+    }
 
     /* what an earlier writer published must not be believed */
 
@@ -388,6 +489,28 @@ ngx_ron_helper_on_state(void *ctx, ron_life_t state, const char *reason)
         ngx_ron_helper_wiped = 1;
         ron_zone_balances_wipe(zone);
     }
+}
+
+
+/* The first word of the reason is the label. */
+
+static ngx_uint_t
+ngx_ron_helper_safe_reason(const char *reason)
+{
+    size_t       len;
+    ngx_uint_t   i;
+
+    for (i = 0; i < RON_D_SAFE_REASON_OTHER; i++) {
+        len = ngx_strlen(ngx_ron_helper_safe_reasons[i]);
+
+        if (ngx_strncmp(reason, ngx_ron_helper_safe_reasons[i], len) == 0
+            && reason[len] == ':')
+        {
+            break;
+        }
+    }
+
+    return i;
 }
 
 
@@ -579,6 +702,16 @@ ngx_ron_helper_project(ngx_log_t *log)
     if (ngx_ron_helper_history) {
         ron_history_thread_stat(ngx_ron_helper_history, &history);
 
+        /* it may see a row before we hear of it, but none that is not there */
+
+        if (history.status == RON_ECORRUPT && !ngx_ron_helper_history_cut) {
+            ron_service_distrust(ngx_ron_helper_service,
+                                 "history.db has other entries than the "
+                                 "journal: one of them was cut or changed");
+        }
+
+        ngx_ron_helper_history_cut = history.status == RON_ECORRUPT;
+
         if (ngx_ron_zone()) {
             ron_metric_set(ngx_ron_zone(), ngx_ron_slot(),
                            RON_M_HISTORY_LAG, 0, 0, 0, 0,
@@ -647,7 +780,7 @@ static void
 ngx_ron_helper_exit(void)
 {
     u_char              *p, root[2 * RON_HASH_LEN + 2];
-    uint64_t             aborted;
+    uint64_t             aborted, leaked;
     ngx_log_t           *log;
     ngx_uint_t           drained;
     ron_status_t         rc;
@@ -661,11 +794,8 @@ ngx_ron_helper_exit(void)
     log = ngx_ron_helper_cycle->log;
     sh = ngx_ron_shared(ngx_ron_helper_cycle);
 
-    if (sh->helper_pid == (ngx_atomic_uint_t) ngx_pid) {
-        sh->helper_clean = 1;
-    }
-
     if (ngx_ron_helper_service == NULL) {
+        ngx_ron_helper_left(sh);
         ngx_ron_log_flush(log);
         ngx_ron_slot_leave();
         return;
@@ -689,6 +819,9 @@ ngx_ron_helper_exit(void)
 
     ngx_ron_log_flush(log);
 
+    leaked = ron_thread_count();
+    ngx_ron_count_n(RON_M_TASKS_LEAKED, RON_D_SERVICE_LEDGER, 0, 0, 0,
+                    leaked);
     ngx_ron_slot_leave();
 
     drained = ngx_ron_helper_drained || stat.connections == 0;
@@ -696,16 +829,18 @@ ngx_ron_helper_exit(void)
     if (rc != RON_OK) {
         ngx_log_error(NGX_LOG_ERR, log, 0,
                       "ron: {\"event\":\"shutdown\",\"drained\":%s,"
-                      "\"aborted\":%uL,\"canceled\":0,\"leaked\":2}",
-                      drained ? "true" : "false", aborted);
+                      "\"aborted\":%uL,\"canceled\":0,\"leaked\":%uL}",
+                      drained ? "true" : "false", aborted, leaked);
         _exit(0);
     }
 
-    /* the root is known when this helper has committed something */
+    ngx_ron_helper_left(sh);
+
+    /* the root is known when this helper has had the ledger */
 
     p = root;
 
-    if (ngx_ron_helper_seq) {
+    if (ngx_ron_helper_headed) {
         *p++ = '"';
         p = ngx_hex_dump(p, ngx_ron_helper_root.b, RON_HASH_LEN);
         *p++ = '"';
@@ -716,9 +851,20 @@ ngx_ron_helper_exit(void)
 
     ngx_log_error(NGX_LOG_NOTICE, log, 0,
                   "ron: {\"event\":\"shutdown\",\"drained\":%s,"
-                  "\"aborted\":%uL,\"canceled\":0,\"leaked\":0,"
+                  "\"aborted\":%uL,\"canceled\":0,\"leaked\":%uL,"
                   "\"seq\":%uL,\"root\":%*s}",
-                  drained ? "true" : "false", aborted,
-                  ngx_ron_helper_seq ? ngx_ron_helper_seq : stat.seq,
+                  drained ? "true" : "false", aborted, leaked,
+                  ngx_ron_helper_headed ? ngx_ron_helper_seq : stat.seq,
                   (size_t) (p - root), root);
+}
+
+
+/* A successor need not replay: this one has ended what it began. */
+
+static void
+ngx_ron_helper_left(ngx_ron_sh_t *sh)
+{
+    if (sh->helper_pid == (ngx_atomic_uint_t) ngx_pid) {
+        sh->helper_clean = 1;
+    }
 }

@@ -77,6 +77,9 @@ ron_status_t ron_thread_start(ron_thread_t **thread, const char *name,
 /* Joins and frees; RON_AGAIN when it still runs after timeout_ms. */
 ron_status_t ron_thread_join(ron_thread_t *thread, uint64_t timeout_ms);
 
+/* Threads of this process that were started here and have not ended. */
+uint32_t ron_thread_count(void);
+
 ron_status_t ron_mutex_create(ron_mutex_t **mutex);
 void ron_mutex_destroy(ron_mutex_t *mutex);
 void ron_mutex_lock(ron_mutex_t *mutex);

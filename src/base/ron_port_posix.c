@@ -24,6 +24,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -71,6 +72,7 @@ static void *ron_thread_main(void *data);
 static struct timespec ron_deadline(uint64_t timeout_us);
 
 
+static _Atomic uint32_t    ron_port_threads;
 static _Thread_local int   ron_port_err;
 static _Thread_local char  ron_port_err_text[128];
 
@@ -544,7 +546,13 @@ ron_thread_create(ron_thread_t *thread)
     rc = pthread_sigmask(SIG_SETMASK, &all, &old);
     RON_ASSERT(rc == 0);
 
+    atomic_fetch_add(&ron_port_threads, 1);
+
     rc = pthread_create(&thread->tid, NULL, ron_thread_main, thread);
+
+    if (rc != 0) {
+        atomic_fetch_sub(&ron_port_threads, 1);
+    }
 
     RON_ASSERT(pthread_sigmask(SIG_SETMASK, &old, NULL) == 0);
 
@@ -571,12 +579,23 @@ ron_thread_main(void *data)
 
     thread->fn(thread->arg);
 
+    /* before it is told: who joins does not count it any more */
+
+    atomic_fetch_sub(&ron_port_threads, 1);
+
     ron_mutex_lock(thread->mutex);
     thread->ended = true;
     ron_cond_signal(thread->ended_cond);
     ron_mutex_unlock(thread->mutex);
 
     return NULL;
+}
+
+
+uint32_t
+ron_thread_count(void)
+{
+    return atomic_load(&ron_port_threads);
 }
 
 

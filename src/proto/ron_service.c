@@ -66,7 +66,8 @@ static ron_status_t ron_service_acquire(ron_service_t *s);
 static void ron_service_acquired(ron_service_t *s);
 static ron_status_t ron_service_read_head(ron_service_t *s);
 static void ron_service_refused(ron_service_t *s, ron_status_t status);
-static void ron_service_bind_again(ron_service_t *s);
+static void ron_service_replay(ron_service_t *s);
+static void ron_service_unopened(ron_service_t *s);
 static void ron_service_close_engine(ron_service_t *s);
 static void ron_service_mark(ron_service_t *s);
 static void ron_service_delay(ron_service_t *s, uint64_t now_us);
@@ -308,6 +309,8 @@ ron_service_main(void *arg)
             ron_service_begin_drain(s);
         }
 
+        ron_service_check_distrust(s);
+
         wait_us = ron_service_step(s, now_us);
 
         if (now_us >= s->tick_us) {
@@ -373,6 +376,10 @@ ron_service_tick(ron_service_t *s, uint64_t now_us)
     if (s->writer && s->listener == -1) {
         ron_service_bind_again(s);
     }
+
+    if (s->state == RON_STATE_SAFE_MODE && !s->writer) {
+        ron_service_check_name(s);
+    }
 }
 
 
@@ -382,7 +389,10 @@ ron_service_step(ron_service_t *s, uint64_t now_us)
     switch (s->state) {
 
     case RON_STATE_STARTING:
-        if (ron_service_open(s) == RON_OK) {
+        if (s->unclean || ron_service_name_dead(s)) {
+            ron_service_replay(s);
+
+        } else if (ron_service_open(s) == RON_OK) {
             ron_service_set_state(s, RON_STATE_FOLLOWING, "");
 
         } else {
@@ -505,6 +515,33 @@ ron_service_step_drain(ron_service_t *s, uint64_t now_us)
 
 
 /*
+ * Nobody listens until the journal has been read: requests wait for that, and
+ * the state says to those that come anew that they must not.
+ */
+
+static void
+ron_service_replay(ron_service_t *s)
+{
+    ron_service_enter_safe(s, RON_SAFE_REPLAY,
+                           "the one before did not end cleanly");
+    s->unclean = false;
+    s->retry_us = 0;
+    s->retry_delay_us = 0;
+}
+
+
+/* What keeps a replay from its end is the reason from now on. */
+
+static void
+ron_service_unopened(ron_service_t *s)
+{
+    if (s->safe == RON_SAFE_REPLAY) {
+        ron_service_enter_safe(s, RON_SAFE_OPEN, ron_service_why(s));
+    }
+}
+
+
+/*
  * What was in the committer's hands comes back first; then the engine is
  * opened anew, and once it is level with the journal, the lock is asked for,
  * unless an operator must speak first.
@@ -532,6 +569,7 @@ ron_service_step_safe(ron_service_t *s, uint64_t now_us)
     }
 
     if (s->engine == NULL && ron_service_open(s) != RON_OK) {
+        ron_service_unopened(s);
         ron_service_delay(s, now_us);
         return 0;
     }
@@ -543,6 +581,7 @@ ron_service_step_safe(ron_service_t *s, uint64_t now_us)
     }
 
     if (status != RON_ENOTFOUND) {
+        ron_service_unopened(s);
         ron_service_close_engine(s);
         ron_service_delay(s, now_us);
         return 0;
@@ -701,6 +740,16 @@ ron_service_acquire(ron_service_t *s)
     status = ron_service_read_head(s);
 
     if (status == RON_OK) {
+        status = ron_service_check_published(s);
+
+        if (status != RON_OK) {
+
+            /* the lock is ours, and goes with the engine: in safe mode */
+
+            s->writer = true;
+            return status;
+        }
+
         status = ron_engine_start(s->engine, ron_service_notify, s);
     }
 
@@ -778,12 +827,6 @@ ron_service_acquired(ron_service_t *s)
         s->conf.on_head(s->conf.ctx, s->seq, s->time_ms, &s->root);
     }
 
-    if (s->unclean) {
-        s->unclean = false;
-        ron_service_set_state(s, RON_STATE_SAFE_MODE,
-                              "replay: the one before did not end cleanly");
-    }
-
     /*
      * Anew even if we listen already: in safe mode nobody held the lock, and
      * another helper in safe mode may have taken the name.
@@ -794,7 +837,7 @@ ron_service_acquired(ron_service_t *s)
 }
 
 
-static void
+void
 ron_service_bind_again(ron_service_t *s)
 {
     ron_status_t  status;
@@ -870,19 +913,25 @@ ron_service_close_engine(ron_service_t *s)
 void
 ron_service_set_state(ron_service_t *s, ron_life_t state, const char *reason)
 {
+    bool             left;
     ron_msg_state_t  msg;
 
     if (s->state == state && strcmp(s->reason, reason) == 0) {
         return;
     }
 
+    left = s->state == RON_STATE_SAFE_MODE && state != RON_STATE_SAFE_MODE;
+
     s->state = state;
     (void) snprintf(s->reason, sizeof(s->reason), "%s", reason);
     ron_service_gauge(s, RON_STAT_STATE, state);
 
-    ron_log(state == RON_STATE_SAFE_MODE ? RON_LOG_ERROR : RON_LOG_INFO,
-            "ledger is %s%s%s, seq %llu", ron_state_name(state),
-            reason[0] ? ": " : "", reason, (unsigned long long) s->seq);
+    ron_log(left || state == RON_STATE_SAFE_MODE ? RON_LOG_ERROR
+                                                 : RON_LOG_INFO,
+            "ledger is %s%s%s%s%s%s, seq %llu", ron_state_name(state),
+            reason[0] ? ": " : "", reason, left ? ", left safe mode (" : "",
+            left ? ron_safe_info[s->safe].name : "", left ? ")" : "",
+            (unsigned long long) s->seq);
 
     msg.state = state;
     msg.reason = ron_cstr(s->reason);
@@ -1017,6 +1066,11 @@ ron_service_leave_safe(ron_service_t *s)
 
         if (status == RON_OK) {
             status = ron_service_acquire(s);
+
+            if (status != RON_OK && s->engine != NULL) {
+                (void) ron_store_mark_write(ron_engine_store(s->engine),
+                                            ron_cstr(s->reason));
+            }
         }
     }
 
@@ -1091,7 +1145,7 @@ ron_service_finish(ron_service_t *s)
 
     ron_service_forget_preval(s);
     ron_service_peers_flush(s);
-    ron_service_unlisten(s, s->writer);
+    ron_service_unlisten(s, s->writer || ron_service_name_is_ours(s));
     ron_service_close_engine(s);
     ron_service_peers_flush(s);
     ron_service_peers_close(s);

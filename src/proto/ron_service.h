@@ -54,9 +54,16 @@ typedef struct {
     /*
      * The incarnation before this one did not end cleanly: between taking
      * the lock and having replayed, the state is SAFE_MODE ("replay"), and
-     * it leaves by itself.
+     * it leaves by itself.  A socket's name at which nobody answers says
+     * the same.
      */
     bool               unclean;
+
+    /*
+     * The highest seq that anybody was told of, as far as is known; 0: none.
+     * A journal that ends before it has been cut: SAFE_MODE ("gap").
+     */
+    uint64_t           published_seq;
 
     /*
      * For tests: the committer waits for so long before each append, so that
@@ -144,6 +151,12 @@ ron_status_t ron_service_start(const ron_service_conf_t *conf,
 
 /* Any thread: begin draining; the state tells when it is over. */
 void ron_service_drain(ron_service_t *service);
+
+/*
+ * Any thread: something that was derived from the journal does not agree with
+ * it any more.  SAFE_MODE ("gap"), unless the ledger is not ours just now.
+ */
+void ron_service_distrust(ron_service_t *service, const char *why);
 
 /* Any thread: what a signal handler or an exit handler may ask for. */
 void ron_service_stat(ron_service_t *service, ron_service_stat_t *stat);

@@ -110,6 +110,7 @@ ron_service_listen(ron_service_t *s)
 static ron_status_t
 ron_service_bind(ron_service_t *s, int fd)
 {
+    struct stat         st;
     struct sockaddr_un  addr;
 
     if (s->abstract) {
@@ -131,11 +132,15 @@ ron_service_bind(ron_service_t *s, int fd)
     }
 
     if (chmod(s->temp, 0660) == -1 || listen(fd, RON_PEER_BACKLOG) == -1
+        || stat(s->temp, &st) == -1
         || ron_file_rename(s->temp, s->conf.socket) != RON_OK)
     {
         (void) ron_file_unlink(s->temp);
         return RON_EIO;
     }
+
+    s->ino = (uint64_t) st.st_ino;
+    s->dev = (uint64_t) st.st_dev;
 
     return RON_OK;
 }

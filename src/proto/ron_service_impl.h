@@ -8,6 +8,7 @@
  *     ron_service_work.c   preval, deciding, answering
  *     ron_service_admin.c  what an operator asks
  *     ron_service_stat.c   what is only counted
+ *     ron_service_check.c  is the journal what was published, and the name?
  */
 
 #ifndef RON_SERVICE_IMPL_H
@@ -114,11 +115,15 @@ struct ron_service_s {
     int                   listener;
     bool                  listener_off;     /* no descriptors left */
     bool                  bound;            /* the path is ours */
+    uint64_t              ino;              /* what we gave the name to */
+    uint64_t              dev;
 
     /* atomic, any thread */
     _Atomic uint64_t      stat[RON_STAT_N];
     atomic_bool           want_drain;
     atomic_bool           want_stop;
+    atomic_int            want_safe;        /* and want_why says why */
+    char                  want_why[160];
     _Atomic uint64_t      stop_us;
 
     /* life */
@@ -201,6 +206,9 @@ void ron_service_enter_safe(ron_service_t *s, ron_safe_t safe,
 ron_status_t ron_service_leave_safe(ron_service_t *s);
 void ron_service_begin_drain(ron_service_t *s);
 
+/* Listens, or says once why that cannot be. */
+void ron_service_bind_again(ron_service_t *s);
+
 /* A batch came back with this, or could not be decided. */
 void ron_service_failed(ron_service_t *s, ron_status_t status);
 
@@ -240,6 +248,13 @@ void ron_service_forget_preval(ron_service_t *s);
 void ron_service_reap(ron_service_t *s);
 void ron_service_decide(ron_service_t *s);
 void ron_service_waits_fail(ron_service_t *s);
+
+/* ron_service_check.c */
+bool ron_service_name_dead(const ron_service_t *s);
+bool ron_service_name_is_ours(const ron_service_t *s);
+void ron_service_check_name(ron_service_t *s);
+ron_status_t ron_service_check_published(ron_service_t *s);
+void ron_service_check_distrust(ron_service_t *s);
 
 /* ron_service_admin.c */
 ron_status_t ron_service_got_admin(ron_service_t *s,

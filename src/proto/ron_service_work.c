@@ -687,9 +687,15 @@ ron_service_got_lookup(ron_service_t *s, const ron_reply_t *reply,
         status = ron_engine_lookup_key(s->engine, scope, key, &bytes,
                                        &durable);
 
-        /* What a follower has read, it has read from the disk. */
+        /*
+         * What a follower reads of a writer that lives is on disk.  In safe
+         * mode it may be in the cache of a file whose sync has failed, so it
+         * is committed when the lock has been taken again, and not before.
+         */
 
-        if (status == RON_OK && (durable || !s->writer)) {
+        if (status == RON_OK
+            && (s->writer ? durable : s->state == RON_STATE_FOLLOWING))
+        {
             lookup.what = RON_LOOKUP_COMMITTED;
             lookup.entry = bytes;
 

@@ -10,7 +10,8 @@ SEEDS ?= 1
 SIM_SRC  := $(sort $(wildcard t/sim/*.c))
 SIM_OBJ  := $(SIM_SRC:%.c=$(BUILD)/%.o)
 SIM_WRAP := epoll_create1 epoll_ctl epoll_wait eventfd read write close socket \
-            bind listen accept4 recv send getsockopt chmod stat geteuid getpid
+            bind listen accept4 connect recv send getsockopt chmod stat \
+            geteuid getpid
 
 $(SIM_OBJ): INCLUDES += -It/sim
 

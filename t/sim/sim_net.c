@@ -96,6 +96,7 @@ int __wrap_socket(int domain, int type, int protocol);
 int __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len);
 int __wrap_listen(int fd, int backlog);
 int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
+int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len);
 ssize_t __wrap_recv(int fd, void *buf, size_t len, int flags);
 ssize_t __wrap_send(int fd, const void *buf, size_t len, int flags);
 int __wrap_getsockopt(int fd, int level, int name, void *value,
@@ -745,6 +746,28 @@ __wrap_bind(int fd, const struct sockaddr *addr, socklen_t len)
 
 
 int
+__wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+    sim_end_t                 *end;
+    const struct sockaddr_un  *un;
+
+    (void) len;
+    un = (const void *) addr;
+    end = sim_connect(un->sun_path);
+
+    if (end == NULL) {
+        errno = net_name(un->sun_path) ? ECONNREFUSED : ENOENT;
+        return -1;
+    }
+
+    net_fd(fd)->kind = FD_STREAM;
+    net_fd(fd)->end = end;
+
+    return 0;
+}
+
+
+int
 __wrap_listen(int fd, int backlog)
 {
     (void) backlog;
@@ -860,8 +883,17 @@ int
 __wrap_stat(const char *path, struct stat *st)
 {
     sim_file_t  *f;
+    net_name_t  *name;
 
     memset(st, 0, sizeof(struct stat));
+    name = net_name(path);
+
+    if (name != NULL) {
+        st->st_mode = S_IFSOCK | 0660;
+        st->st_ino = (ino_t) (name->fd + 1);
+        return 0;
+    }
+
     f = sim_disk_find(path);
 
     if (f == NULL) {

@@ -461,6 +461,27 @@ test_balance(tc_t *tc, const char *account, ron_msg_balance_t *balance)
 }
 
 
+static ron_lookup_t
+test_lookup(tc_t *tc, const char *account, const char *key)
+{
+    uint64_t          call;
+    answer_t         *a;
+    ron_msg_lookup_t  lookup;
+
+    tc->answer_n = 0;
+    call = ron_client_call(tc->c);
+    RON_ASSERT(ron_client_lookup(tc->c, call, ron_cstr(account),
+                                 ron_cstr(key)) == RON_OK);
+    a = tc_wait(tc, call);
+
+    RON_ASSERT(a != NULL && a->type == RON_FRAME_LOOKUP_IS
+               && ron_msg_lookup_get(ron_buf_str(&a->payload), &lookup)
+                  == RON_OK);
+
+    return lookup.what;
+}
+
+
 static ron_admin_status_t
 test_admin(tc_t *tc, ron_admin_t what, ron_msg_admin_t *admin)
 {
@@ -479,6 +500,25 @@ test_admin(tc_t *tc, ron_admin_t what, ron_msg_admin_t *admin)
     }
 
     return admin->status;
+}
+
+
+/* An operator tries until the committer is no longer busy. */
+
+static void
+test_leave(tc_t *tc)
+{
+    unsigned         i;
+    ron_msg_admin_t  admin;
+
+    for (i = 0; i < 200; i++) {
+        if (test_admin(tc, RON_ADMIN_SAFE_LEAVE, &admin) == RON_ADMIN_DONE) {
+            break;
+        }
+        ron_sleep_us(20000);
+    }
+
+    is_u64(admin.status, RON_ADMIN_DONE, "an operator ends safe mode");
 }
 
 
@@ -1054,7 +1094,10 @@ static sqlite3_io_methods  test_methods[4];
 static const sqlite3_io_methods  *test_methods_real[4];
 static pthread_mutex_t     test_vfs_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int               (*test_sync_real)(sqlite3_file *file, int flags);
+static int               (*test_read_real)(sqlite3_file *file, void *buf,
+    int len, sqlite3_int64 off);
 static atomic_int          test_sync_fails_now;
+static atomic_int          test_read_fails_now;
 
 
 static int
@@ -1065,6 +1108,17 @@ test_vfs_sync(sqlite3_file *file, int flags)
     }
 
     return test_sync_real(file, flags);
+}
+
+
+static int
+test_vfs_read(sqlite3_file *file, void *buf, int len, sqlite3_int64 off)
+{
+    if (atomic_load(&test_read_fails_now)) {
+        return SQLITE_IOERR_READ;
+    }
+
+    return test_read_real(file, buf, len, off);
 }
 
 
@@ -1099,6 +1153,8 @@ test_vfs_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file,
         test_sync_real = file->pMethods->xSync;
         test_methods[i] = *file->pMethods;
         test_methods[i].xSync = test_vfs_sync;
+        test_read_real = file->pMethods->xRead;
+        test_methods[i].xRead = test_vfs_read;
     }
 
     file->pMethods = &test_methods[i];
@@ -1158,6 +1214,16 @@ test_sync_fails(void)
     is_u64(test_one(tc, RON_KIND_MINT, "alice", NULL, 5, 0),
            RON_REASON_SAFE_MODE, "a disk that works again changes nothing");
 
+    /* the row is in the file's cache, and its sync has failed */
+
+    for (i = 0; i < 200 && test_lookup(tc, "alice", "doubt")
+                           == RON_LOOKUP_UNAVAILABLE; i++)
+    {
+        ron_sleep_us(20000);
+    }
+    is_u64(test_lookup(tc, "alice", "doubt"), RON_LOOKUP_PENDING,
+           "what may not be on disk is not called committed");
+
     for (i = 0; i < 100; i++) {
         if (test_admin(tc, RON_ADMIN_SAFE_LEAVE, &admin) == RON_ADMIN_DONE) {
             break;
@@ -1172,6 +1238,8 @@ test_sync_fails(void)
                == RON_OK);
     (void) test_outcome(tc_wait(tc, call), &reason, &seq);
     is_u64(reason, RON_REASON_OK, "sent again with its key it is done");
+    is_u64(test_lookup(tc, "alice", "doubt"), RON_LOOKUP_COMMITTED,
+           "and called committed");
     ok(test_balance(tc, "alice", &b), "balance");
     is_u64(b.available, 12, "exactly once");
 
@@ -1334,9 +1402,321 @@ test_safe_mode(void)
     tc_free(tc);
     test_stop(s);
 
+}
+
+
+/* ---- after an unclean death ---------------------------------------------- */
+
+typedef struct {
+    atomic_uint        n;
+    ron_life_t         state[16];
+    char               reason[16][RON_MSG_REASON_MAX];
+    _Atomic uint64_t   head;
+} states_t;
+
+
+static void
+test_on_state(void *ctx, ron_life_t state, const char *reason)
+{
+    states_t *states = ctx;
+
+    unsigned  n;
+
+    n = atomic_load(&states->n);
+
+    if (n < 16) {
+        states->state[n] = state;
+        (void) snprintf(states->reason[n], sizeof(states->reason[n]), "%s",
+                        reason);
+        atomic_store(&states->n, n + 1);
+    }
+}
+
+
+static void
+test_on_head(void *ctx, uint64_t seq, uint64_t time_ms,
+    const ron_hash_t *root)
+{
+    states_t *states = ctx;
+
+    (void) time_ms;
+    (void) root;
+    atomic_store(&states->head, seq);
+}
+
+
+/* The newest state that was told, when it is this one or time is over. */
+
+static ron_life_t
+test_told(states_t *states, ron_life_t state)
+{
+    unsigned  n;
+    uint64_t  end;
+
+    end = ron_clock_mono_us() + WAIT_US;
+
+    do {
+        n = atomic_load(&states->n);
+
+        if (n > 0 && states->state[n - 1] == state) {
+            return state;
+        }
+
+        ron_sleep_us(1000);
+    } while (ron_clock_mono_us() < end);
+
+    return RON_STATE_STARTING;
+}
+
+
+/* A service in a process of its own, which is killed in the end. */
+
+static pid_t
+test_child(const ron_service_conf_t *conf, bool safe)
+{
+    tc_t                *tc;
+    pid_t                pid;
+    char                 byte;
+    int                  fds[2];
+    ron_service_t       *s;
+    ron_msg_admin_t      admin;
+
+    byte = 0;
+    RON_ASSERT(pipe(fds) == 0);
+    pid = fork();
+    RON_ASSERT(pid != -1);
+
+    if (pid == 0) {
+        if (ron_service_start(conf, &s) != RON_OK
+            || test_until(s, safe ? RON_STATE_SAFE_MODE : RON_STATE_RUNNING)
+               != (safe ? RON_STATE_SAFE_MODE : RON_STATE_RUNNING))
+        {
+            _exit(1);
+        }
+
+        if (!safe) {
+            tc = tc_make();
+            if (test_one(tc, RON_KIND_MINT, "alice", NULL, 5, 0)
+                != RON_REASON_OK
+                || test_admin(tc, RON_ADMIN_STAT, &admin) != RON_ADMIN_DONE)
+            {
+                _exit(1);
+            }
+        }
+
+        (void) !write(fds[1], "x", 1);
+
+        for ( ;; ) {
+            pause();
+        }
+    }
+
+    (void) close(fds[1]);
+    RON_ASSERT(read(fds[0], &byte, 1) == 1);
+    (void) close(fds[0]);
+
+    return pid;
+}
+
+
+static void
+test_kill(pid_t pid)
+{
+    RON_ASSERT(kill(pid, SIGKILL) == 0);
+    RON_ASSERT(waitpid(pid, NULL, 0) == pid);
+}
+
+
+static void
+test_replay(void)
+{
+    tc_t                *tc;
+    states_t             states;
+    ron_service_t       *s;
+    ron_service_conf_t   conf;
+    ron_service_stat_t   stat;
+
+    test_conf(&conf, "replay");
+    test_kill(test_child(&conf, false));
+
+    /* the name that the dead one left says so; so does the flag */
+
+    memset(&states, 0, sizeof(states));
+    conf.on_state = test_on_state;
+    conf.on_head = test_on_head;
+    conf.ctx = &states;
+    conf.published_seq = 1;
+    s = test_start(&conf);
+    is_u64(test_told(&states, RON_STATE_RUNNING), RON_STATE_RUNNING,
+           "running is told");
+    is_u64(states.state[0], RON_STATE_SAFE_MODE, "after a kill: safe mode");
+    ok(strncmp(states.reason[0], "replay: ", 8) == 0, "because: %s",
+       states.reason[0]);
+    is_u64(atomic_load(&states.n), 2, "two changes");
+    is_u64(states.state[1], RON_STATE_RUNNING, "and it leaves by itself");
+    is_u64(atomic_load(&states.head), 1, "told of the head");
+    ron_service_stat(s, &stat);
+    is_u64(stat.safe_entered, 1, "counted once");
+    test_stop(s);
+
+    memset(&states, 0, sizeof(states));
+    s = test_start(&conf);
+    is_u64(states.state[0], RON_STATE_FOLLOWING, "after a stop: no replay");
+    test_stop(s);
+
+    memset(&states, 0, sizeof(states));
     conf.unclean = true;
     s = test_start(&conf);
-    pass("after an unclean death it leaves by itself");
+    is_u64(states.state[0], RON_STATE_SAFE_MODE, "unclean says the same");
+    is_u64(test_told(&states, RON_STATE_RUNNING), RON_STATE_RUNNING,
+           "and is left by itself");
+    test_stop(s);
+
+    /* a journal that ends before what was published is not written */
+
+    memset(&states, 0, sizeof(states));
+    conf.published_seq = 2;
+    is_status(ron_service_start(&conf, &s), RON_OK, "it starts");
+    is_u64(test_until(s, RON_STATE_SAFE_MODE), RON_STATE_SAFE_MODE,
+           "behind what was published: safe mode");
+    tc = tc_make();
+    ok(strncmp(states.reason[atomic_load(&states.n) - 1], "gap: ", 5) == 0,
+       "gap: %s", states.reason[atomic_load(&states.n) - 1]);
+    is_u64(test_one(tc, RON_KIND_MINT, "alice", NULL, 5, 0),
+           RON_REASON_SAFE_MODE, "nothing is written");
+    tc_free(tc);
+    test_stop(s);
+
+    conf.published_seq = 1;
+    conf.unclean = false;
+    is_status(ron_service_start(&conf, &s), RON_OK, "started again");
+    is_u64(test_until(s, RON_STATE_SAFE_MODE), RON_STATE_SAFE_MODE,
+           "it is marked");
+    tc = tc_make();
+    test_leave(tc);
+    is_u64(test_one(tc, RON_KIND_MINT, "alice", NULL, 5, 0), RON_REASON_OK,
+           "until an operator says so");
+
+    /* what somebody derived does not agree */
+
+    ron_service_distrust(s, "history.db does not agree");
+    tc_pump_until(tc, RON_STATE_SAFE_MODE);
+    is_str(tc->reason, "gap: history.db does not agree", "distrust is told");
+    test_leave(tc);
+    is_u64(test_one(tc, RON_KIND_MINT, "alice", NULL, 5, 0), RON_REASON_OK,
+           "and ended by an operator");
+    tc_free(tc);
+    test_stop(s);
+}
+
+
+/*
+ * Two in safe mode take the name from each other.  When the one that has it
+ * dies, the other is found again.
+ */
+
+static void
+test_name_lost(void)
+{
+    tc_t                *tc;
+    pid_t                pid;
+    ron_service_t       *s;
+    ron_msg_admin_t      admin;
+    ron_service_conf_t   conf;
+
+    test_conf(&conf, "name");
+    s = test_start(&conf);
+    tc = tc_make();
+    is_u64(test_admin(tc, RON_ADMIN_SAFE_ENTER, &admin), RON_ADMIN_DONE,
+           "safe mode");
+    tc_free(tc);
+
+    pid = test_child(&conf, true);
+    test_kill(pid);
+
+    tc = tc_make_key(TEST_KEY);
+    ok(tc_connect(tc), "the one that lives is found");
+    is_u64(tc->state, RON_STATE_SAFE_MODE, "still in safe mode");
+    test_leave(tc);
+    is_u64(test_one(tc, RON_KIND_MINT, "alice", NULL, 5, 0), RON_REASON_OK,
+           "and can be told to leave it");
+    tc_free(tc);
+    test_stop(s);
+}
+
+
+/* A read that fails is no verdict: nothing is done, nothing is burnt. */
+
+static void
+test_read_fails(void)
+{
+    tc_t                *tc;
+    unsigned             i, n;
+    char                 key[32];
+    uint64_t             call, seq;
+    ron_buf_t            wire;
+    ron_reason_t         reason;
+    ron_service_t       *s;
+    ron_msg_balance_t    b;
+    ron_service_conf_t   conf;
+
+    test_conf(&conf, "read");
+    conf.engine.store.vfs = "sync-fails";
+    s = test_start(&conf);
+    tc = tc_make();
+    ron_buf_init(&wire, 0);
+
+    for (i = 0; i < 3000; i++) {
+        (void) snprintf(key, sizeof(key), "r-%u", i);
+        ron_buf_reset(&wire);
+        test_wire(&wire, RON_KIND_MINT, "alice", NULL, 1, 0, key);
+        tc->answer_n = 0;
+        call = ron_client_call(tc->c);
+        RON_ASSERT(ron_client_unit_wire(tc->c, call, ron_buf_str(&wire))
+                   == RON_OK);
+        (void) test_outcome(tc_wait(tc, call), &reason, &seq);
+        RON_ASSERT(reason == RON_REASON_OK);
+    }
+
+    atomic_store(&test_read_fails_now, 1);
+    n = 0;
+
+    for (i = 0; i < 3000 && n == 0; i += 50) {
+        (void) snprintf(key, sizeof(key), "r-%u", i);
+        ron_buf_reset(&wire);
+        test_wire(&wire, RON_KIND_MINT, "alice", NULL, 1, 0, key);
+        tc->answer_n = 0;
+        call = ron_client_call(tc->c);
+        RON_ASSERT(ron_client_unit_wire(tc->c, call, ron_buf_str(&wire))
+                   == RON_OK);
+        (void) test_outcome(tc_wait(tc, call), &reason, &seq);
+        n += reason != RON_REASON_OK;
+    }
+
+    atomic_store(&test_read_fails_now, 0);
+    ok(n > 0, "a read that was needed failed");
+    is_u64(ron_reason_info(reason)->status, 503, "503: %s",
+           ron_reason_info(reason)->name);
+
+    for (i = 0; i < 500; i++) {
+        tc->answer_n = 0;
+        call = ron_client_call(tc->c);
+        RON_ASSERT(ron_client_unit_wire(tc->c, call, ron_buf_str(&wire))
+                   == RON_OK);
+        (void) test_outcome(tc_wait(tc, call), &reason, &seq);
+
+        if (reason == RON_REASON_OK) {
+            break;
+        }
+
+        ron_sleep_us(20000);
+    }
+
+    is_u64(reason, RON_REASON_OK, "the same again is what it was");
+    ok(test_balance(tc, "alice", &b), "balance");
+    is_u64(b.available, 3000, "done once");
+    ron_buf_free(&wire);
+    tc_free(tc);
     test_stop(s);
 }
 
@@ -1572,6 +1952,9 @@ main(void)
     test_sync_fails();
     test_drain();
     test_safe_mode();
+    test_read_fails();
+    test_replay();
+    test_name_lost();
     test_disk_full();
     test_peers();
     test_time();
