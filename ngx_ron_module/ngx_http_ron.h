@@ -106,6 +106,7 @@ struct ngx_http_ron_ctx_s {
 
     uint64_t                deadline_us;        /* monotonic */
     ngx_ron_call_t         *call;
+    void                   *remote;     /* ngx_http_ron_rcall_t */
     void                   *data;               /* a task's thread */
     ngx_uint_t              number;             /* the service's own */
 

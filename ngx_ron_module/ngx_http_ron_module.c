@@ -1,5 +1,5 @@
 
-#include "ngx_http_ron.h"
+#include "ngx_http_ron_remote.h"
 
 #if (NGX_THREADS)
 #include <ngx_thread_pool.h>
@@ -271,8 +271,6 @@ ngx_http_ron_init_main_conf(ngx_conf_t *cf, void *conf)
         return NGX_CONF_OK;
     }
 
-    rcf->has_api = 1;
-
     if (rmcf->ring == NULL) {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
                       "a ron service needs capability keys, and there is "
@@ -510,6 +508,10 @@ ngx_http_ron_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     if (conf->service == NULL) {
         ngx_conf_merge_value(conf->errors, prev->errors, 0);
         return NGX_CONF_OK;
+    }
+
+    if (conf->service->svc && !ngx_http_ron_remote_has_ledger(cf)) {
+        ngx_ron_get_conf(cf->cycle)->has_api = 1;
     }
 
     /* on, whatever was said further out */

@@ -3,7 +3,7 @@
  * A request from its context to its reply.
  */
 
-#include "ngx_http_ron.h"
+#include "ngx_http_ron_remote.h"
 #include "ron_codec.h"
 #include "ron_port.h"
 
@@ -328,7 +328,8 @@ ngx_http_ron_admit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     ngx_ron_conf_t           *rcf;
     ngx_http_ron_loc_conf_t  *rlcf;
 
-    reason = ngx_http_ron_shed();
+    reason = ngx_http_ron_remote_ledger(r) ? RON_REASON_OK
+                                           : ngx_http_ron_shed();
 
     if (reason != RON_REASON_OK) {
         return ngx_http_ron_refuse(r, reason, NULL, NULL);
@@ -387,6 +388,7 @@ ngx_http_ron_health(ron_api_health_t *h)
     sh = ngx_ron_shared((ngx_cycle_t *) ngx_cycle);
     zone = ngx_ron_zone();
 
+    h->remote = (rcf->url.len == 0);
     h->lag_max_ms = rcf->committer_lag;
     h->commit_capacity = rcf->queue_commit;
     h->restart_limit = rcf->restart_limit;

@@ -1,5 +1,5 @@
 
-#include "ngx_http_ron.h"
+#include "ngx_http_ron_remote.h"
 
 
 static ngx_int_t ngx_http_ron_status_live(ngx_http_request_t *r,
@@ -130,6 +130,7 @@ ngx_http_ron_status_ready(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     ron_api_health_t   h;
 
     ngx_http_ron_health(&h);
+    h.ledger_down = ngx_http_ron_remote_down(r, RON_D_TARGET_LEDGER);
 
     buf = ngx_http_ron_scratch();
 
@@ -170,6 +171,8 @@ ngx_http_ron_status_metrics(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         return ngx_http_ron_refuse(r, RON_REASON_NOT_FOUND,
                                    "there is no zone", NULL);
     }
+
+    ngx_http_ron_remote_sample(r);
 
     buf = ngx_http_ron_scratch();
 

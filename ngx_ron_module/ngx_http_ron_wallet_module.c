@@ -1,5 +1,5 @@
 
-#include "ngx_http_ron.h"
+#include "ngx_http_ron_remote.h"
 #include "ron_port.h"
 #include "ron_receipt.h"
 
@@ -213,6 +213,12 @@ ngx_http_ron_wallet_unit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 
     rc = ron_api_allow(ctx->cap, svc, unit, &ngx_http_ron_wallet_cap,
                        &unknown, &err);
+
+    /* whose hold it is stands in the ledger, wherever that is */
+
+    if (rc == RON_OK && ngx_http_ron_remote_ledger(r)) {
+        return ngx_http_ron_remote_unit(r, ctx, unit);
+    }
 
     if (rc == RON_OK && unknown && !ctx->held) {
 
@@ -540,6 +546,10 @@ ngx_http_ron_wallet_balance(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         return ngx_http_ron_problem(r, &err);
     }
 
+    if (ngx_http_ron_remote_ledger(r)) {
+        return ngx_http_ron_remote_read(r, ctx, "ops/balance");
+    }
+
     found = ngx_http_ron_wallet_cached(r, ctx, &cached);
     left = ngx_http_ron_time_left(ctx);
     ask = !found;
@@ -672,6 +682,10 @@ ngx_http_ron_wallet_outcome(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         return ngx_http_ron_problem(r, &err);
     }
 
+    if (ngx_http_ron_remote_ledger(r)) {
+        return ngx_http_ron_remote_read(r, ctx, "ops/outcome");
+    }
+
     sh = ngx_ron_shared((ngx_cycle_t *) ngx_cycle);
 
     ctx->final = sh && age >= sh->deadline_max
@@ -752,6 +766,10 @@ ngx_http_ron_wallet_tx(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     {
         return ngx_http_ron_refuse(r, RON_REASON_MALFORMED,
                                    "not a transaction id", "txid");
+    }
+
+    if (ngx_http_ron_remote_ledger(r)) {
+        return ngx_http_ron_remote_read(r, ctx, "ops/tx/");
     }
 
     task = ngx_http_ron_task(r, ctx, ngx_http_ron_wallet_tx_work);

@@ -119,6 +119,9 @@ uint32_t ngx_ron_slot(void);
 void ngx_ron_slot_claim(ngx_cycle_t *cycle);
 void ngx_ron_slot_leave(void);
 
+/* Takes back what dead processes had: without a ledger there is no helper. */
+void ngx_ron_slot_sweep(void);
+
 #define ngx_ron_count(metric, s, a, b, c)                                     \
     ngx_ron_count_n(metric, s, a, b, c, 1)
 void ngx_ron_count_n(ron_metric_t metric, ngx_uint_t s, ngx_uint_t a,

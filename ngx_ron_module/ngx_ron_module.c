@@ -473,7 +473,8 @@ ngx_ron_init_conf(ngx_cycle_t *cycle, void *conf)
         if (rcf->has_api) {
             ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
                           "a \"ron\" location needs a ledger, and there is "
-                          "no \"ron_ledger\" in the main context");
+                          "no \"ron_ledger\" in the main context; a wallet "
+                          "may have \"ron_wallet_ledger_pass\" instead");
             return NGX_CONF_ERROR;
         }
 
@@ -945,7 +946,14 @@ ngx_ron_init_process(ngx_cycle_t *cycle)
 
     rcf = ngx_ron_get_conf(cycle);
 
-    if (ngx_process != NGX_PROCESS_WORKER || rcf->url.len == 0) {
+    if (ngx_process != NGX_PROCESS_WORKER) {
+        return NGX_OK;
+    }
+
+    if (rcf->url.len == 0) {
+        ngx_ron_slot_sweep();
+        ngx_ron_slot_claim(cycle);
+
         return NGX_OK;
     }
 
@@ -970,7 +978,12 @@ ngx_ron_exit_process(ngx_cycle_t *cycle)
 
     rcf = ngx_ron_get_conf(cycle);
 
-    if (ngx_process != NGX_PROCESS_WORKER || rcf->url.len == 0) {
+    if (ngx_process != NGX_PROCESS_WORKER) {
+        return;
+    }
+
+    if (rcf->url.len == 0) {
+        ngx_ron_slot_leave();
         return;
     }
 

@@ -2,6 +2,9 @@
 #include "ngx_ron.h"
 
 
+static bool ngx_ron_slot_alive(void *ctx, uint32_t pid);
+
+
 static ron_zone_t  *ngx_ron_slot_zone;
 static uint32_t     ngx_ron_slot_no = RON_ZONE_SLOT_NONE;
 
@@ -37,6 +40,27 @@ ngx_ron_slot_leave(void)
         ron_zone_slot_leave(ngx_ron_slot_zone, ngx_ron_slot_no);
         ngx_ron_slot_no = RON_ZONE_SLOT_NONE;
     }
+}
+
+
+void
+ngx_ron_slot_sweep(void)
+{
+    ngx_ron_conf_t  *rcf;
+
+    rcf = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle);
+
+    if (rcf->cache_zone) {
+        (void) ron_zone_slots_sweep(rcf->cache_zone->data,
+                                    ngx_ron_slot_alive, NULL);
+    }
+}
+
+
+static bool
+ngx_ron_slot_alive(void *ctx, uint32_t pid)
+{
+    return kill((pid_t) pid, 0) == 0 || errno == EPERM;
 }
 
 

@@ -257,6 +257,11 @@ typedef struct {
     uint64_t     commit_capacity;
     uint64_t     restarts;              /* in the last minute */
     uint64_t     restart_limit;
+    bool         remote;                /* the ledger is not ours */
+    bool         ledger_down;           /* open breakers */
+    bool         kms_down;
+    bool         policy_down;
+    bool         wallet_down;
 } ron_api_health_t;
 
 bool ron_api_crash_loop(const ron_api_health_t *h);

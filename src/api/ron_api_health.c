@@ -15,6 +15,7 @@
 
 
 static bool ron_api_beats(const ron_api_health_t *h);
+static ron_life_t ron_api_state(const ron_api_health_t *h);
 static bool ron_api_queue_ok(const ron_api_health_t *h);
 static void ron_api_put_missing(ron_buf_t *out, const char *name, bool there);
 
@@ -33,10 +34,23 @@ ron_api_beats(const ron_api_health_t *h)
 }
 
 
+/* Without a ledger of its own an nginx has nothing to start or to drain. */
+static ron_life_t
+ron_api_state(const ron_api_health_t *h)
+{
+    if (h->remote) {
+        return RON_STATE_RUNNING;
+    }
+
+    return ron_api_beats(h) ? h->state : RON_STATE_STARTING;
+}
+
+
 static bool
 ron_api_queue_ok(const ron_api_health_t *h)
 {
-    return h->commit_depth * RON_API_PRESSURE_DEN
+    return h->remote
+           || h->commit_depth * RON_API_PRESSURE_DEN
            < h->commit_capacity * RON_API_PRESSURE_NUM;
 }
 
@@ -77,9 +91,9 @@ ron_api_healthz(ron_buf_t *out, const ron_api_health_t *h, uint16_t *status)
 
     ron_buf_put_u8(out, '{');
     ron_json_put_member(out, ron_str("state"),
-                        ron_cstr(*status == 503 ? "fatal"
-                                 : ron_api_beats(h) ? ron_state_name(h->state)
-                                 : ron_state_name(RON_STATE_STARTING)));
+                        ron_cstr(*status == 503
+                                 ? "fatal"
+                                 : ron_state_name(ron_api_state(h))));
     ron_json_put_key(out, ron_str("queue_pressure"));
     ron_buf_printf(out, "%u.%02u", (unsigned) (percent / 100),
                    (unsigned) (percent % 100));
@@ -93,14 +107,14 @@ ron_api_healthz(ron_buf_t *out, const ron_api_health_t *h, uint16_t *status)
 ron_status_t
 ron_api_readyz(ron_buf_t *out, const ron_api_health_t *h, uint16_t *status)
 {
-    bool  beats, running, lag_ok, queue_ok, tasks_ok, ready;
+    bool  running, lag_ok, queue_ok, tasks_ok, asked_ok, ready;
 
-    beats = ron_api_beats(h);
-    running = beats && h->state == RON_STATE_RUNNING;
+    running = ron_api_state(h) == RON_STATE_RUNNING && !h->ledger_down;
     lag_ok = h->lag_ms <= h->lag_max_ms;
     queue_ok = ron_api_queue_ok(h);
     tasks_ok = !ron_api_crash_loop(h);
-    ready = running && lag_ok && queue_ok && tasks_ok;
+    asked_ok = !h->kms_down && !h->policy_down && !h->wallet_down;
+    ready = running && lag_ok && queue_ok && tasks_ok && asked_ok;
 
     *status = ready ? 200 : 503;
 
@@ -108,20 +122,24 @@ ron_api_readyz(ron_buf_t *out, const ron_api_health_t *h, uint16_t *status)
     ron_json_put_member_bool(out, ron_str("ready"), ready);
     ron_json_put_member_bool(out, ron_str("degraded"), !ready);
     ron_json_put_member(out, ron_str("state"),
-                        ron_cstr(ron_state_name(beats ? h->state
-                                                : RON_STATE_STARTING)));
+                        ron_cstr(ron_state_name(ron_api_state(h))));
     ron_json_put_key(out, ron_str("missing"));
     ron_buf_put_u8(out, '[');
     ron_api_put_missing(out, "ledger", running);
     ron_api_put_missing(out, "committer", lag_ok);
     ron_api_put_missing(out, "queue", queue_ok);
     ron_api_put_missing(out, "helper", tasks_ok);
+    ron_api_put_missing(out, "kms", !h->kms_down);
+    ron_api_put_missing(out, "policy", !h->policy_down);
+    ron_api_put_missing(out, "wallet", !h->wallet_down);
     ron_buf_put_u8(out, ']');
     ron_json_put_member_u64(out, ron_str("retry_after"),
                             ready ? 0 : RON_API_RETRY_AFTER);
-    ron_json_put_member_bool(out, ron_str("kms_ready"), true);
-    ron_json_put_member_bool(out, ron_str("policy_ready"), true);
-    ron_json_put_member_bool(out, ron_str("wallet_ready"), ready);
+    ron_json_put_member_bool(out, ron_str("kms_ready"), !h->kms_down);
+    ron_json_put_member_bool(out, ron_str("policy_ready"), !h->policy_down);
+    ron_json_put_member_bool(out, ron_str("wallet_ready"),
+                             running && lag_ok && queue_ok
+                             && !h->wallet_down);
     ron_json_put_member_bool(out, ron_str("ledger_ready"), running);
     ron_json_put_member_bool(out, ron_str("backpressure_ok"), queue_ok);
     ron_json_put_member_u64(out, ron_str("committer_lag_ms"), h->lag_ms);

@@ -283,6 +283,10 @@ void ron_zone_breaker_close(const ron_zone_t *zone, uint32_t breaker);
 ron_breaker_state_t ron_zone_breaker_state(const ron_zone_t *zone,
     uint32_t breaker);
 
+/* The same without asking it for a call, and since when it is so. */
+ron_breaker_state_t ron_zone_breaker_look(const ron_zone_t *zone,
+    uint32_t breaker, uint64_t *since_ms);
+
 
 /* ---- the ring of ledger events: one writer, any number of readers ------- */
 

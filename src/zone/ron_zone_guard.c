@@ -468,9 +468,21 @@ ron_zone_breaker_close(const ron_zone_t *zone, uint32_t breaker)
 ron_breaker_state_t
 ron_zone_breaker_state(const ron_zone_t *zone, uint32_t breaker)
 {
+    uint64_t  since_ms;
+
+    return ron_zone_breaker_look(zone, breaker, &since_ms);
+}
+
+
+ron_breaker_state_t
+ron_zone_breaker_look(const ron_zone_t *zone, uint32_t breaker,
+    uint64_t *since_ms)
+{
     ron_breaker_word_t  b;
 
     ron_breaker_unpack(ron_word_get(&ron_zone_breaker_words(zone, breaker)
                                     [RON_BREAKER_WORD]), &b);
+    *since_ms = b.ms;
+
     return b.state;
 }

@@ -395,6 +395,23 @@ test_health(void)
     is_u64(ron_api_shed(&h), RON_REASON_DRAINING, "draining");
     h.state = RON_STATE_RUNNING;
 
+    h.ledger_down = true;
+    (void) ron_api_readyz(&out, &h, &status);
+    is_u64(status, 503, "an open breaker is not ready");
+    h.ledger_down = false;
+    h.policy_down = true;
+    (void) ron_api_readyz(&out, &h, &status);
+    is_u64(status, 503, "nor is that of a check");
+    h.policy_down = false;
+
+    h.has_beat = false;
+    h.remote = true;
+    (void) ron_api_readyz(&out, &h, &status);
+    is_u64(status, 200, "who has no ledger needs no beat");
+    is_u64(ron_api_shed(&h), RON_REASON_OK, "and takes writes");
+    h.has_beat = true;
+    h.remote = false;
+
     h.restarts = 5;
     (void) ron_api_healthz(&out, &h, &status);
     is_u64(status, 200, "as many restarts as there may be");

@@ -1,0 +1,889 @@
+
+/*
+ * ron_wallet_ledger_pass: a wallet whose ledger is another nginx.  What its
+ * clients send is parsed and bounded here and decided there; the answer is
+ * relayed as it came, so that a receipt is the same to the byte.
+ */
+
+#include "ngx_http_ron_remote.h"
+#include "ron_port.h"
+
+
+#define NGX_HTTP_RON_REMOTE_BUFFER  8192
+
+
+static void ngx_http_ron_remote_unit_answer(ngx_http_ron_ctx_t *ctx,
+    ngx_http_ron_rcall_t *call, ngx_int_t rc);
+static void ngx_http_ron_remote_read_answer(ngx_http_ron_ctx_t *ctx,
+    ngx_http_ron_rcall_t *call, ngx_int_t rc);
+static ngx_int_t ngx_http_ron_remote_relay(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx, ron_api_http_t *answer);
+static ngx_int_t ngx_http_ron_remote_in_vain(ngx_http_request_t *r,
+    ngx_http_ron_rcall_t *call);
+static ron_reason_t ngx_http_ron_remote_reason(ron_api_http_t *answer);
+
+static ngx_int_t ngx_http_ron_remote_breaker(ngx_http_ron_remote_t *remote,
+    uint32_t *breaker);
+
+static void *ngx_http_ron_remote_create_main_conf(ngx_conf_t *cf);
+static void *ngx_http_ron_remote_create_loc_conf(ngx_conf_t *cf);
+static char *ngx_http_ron_remote_merge_loc_conf(ngx_conf_t *cf, void *parent,
+    void *child);
+static char *ngx_http_ron_remote_pass(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+static ngx_int_t ngx_http_ron_remote_upstream(ngx_conf_t *cf,
+    ngx_http_ron_remote_t *remote, ngx_str_t *name);
+static ngx_int_t ngx_http_ron_remote_option(ngx_conf_t *cf,
+    ngx_http_ron_remote_t *remote, ngx_str_t *value);
+
+
+static ngx_command_t  ngx_http_ron_remote_commands[] = {
+
+    { ngx_string("ron_wallet_ledger_pass"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
+      ngx_http_ron_remote_pass,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_ron_remote_loc_conf_t, ledger),
+      NULL },
+
+      ngx_null_command
+};
+
+
+static ngx_http_module_t  ngx_http_ron_remote_module_ctx = {
+    NULL,                                  /* preconfiguration */
+    NULL,                                  /* postconfiguration */
+
+    ngx_http_ron_remote_create_main_conf,  /* create main configuration */
+    NULL,                                  /* init main configuration */
+
+    NULL,                                  /* create server configuration */
+    NULL,                                  /* merge server configuration */
+
+    ngx_http_ron_remote_create_loc_conf,   /* create location configuration */
+    ngx_http_ron_remote_merge_loc_conf     /* merge location configuration */
+};
+
+
+ngx_module_t  ngx_http_ron_remote_module = {
+    NGX_MODULE_V1,
+    &ngx_http_ron_remote_module_ctx,       /* module context */
+    ngx_http_ron_remote_commands,          /* module directives */
+    NGX_HTTP_MODULE,                       /* module type */
+    NULL,                                  /* init master */
+    NULL,                                  /* init module */
+    NULL,                                  /* init process */
+    NULL,                                  /* init thread */
+    NULL,                                  /* exit thread */
+    NULL,                                  /* exit process */
+    NULL,                                  /* exit master */
+    NGX_MODULE_V1_PADDING
+};
+
+
+/*
+ * What the options are, and what they may be.  A size is a number, a
+ * millisecond or an integer; `offset` is where it goes.
+ */
+
+static struct {
+    ngx_str_t   name;
+    size_t      offset;
+    ngx_uint_t  word;                   /* unsigned  word:1; not 32 bits */
+    ngx_uint_t  time;                   /* unsigned  time:1; */
+    ngx_int_t   min;
+    ngx_int_t   max;
+} ngx_http_ron_remote_options[] = {
+
+    { ngx_string("timeout="), offsetof(ngx_http_ron_remote_t, timeout),
+      1, 1, 1, 60000 },
+    { ngx_string("tries="), offsetof(ngx_http_ron_remote_t, tries),
+      1, 0, 1, 10 },
+    { ngx_string("backoff="), offsetof(ngx_http_ron_remote_t, backoff),
+      1, 1, 50, 60000 },
+    { ngx_string("errors="), offsetof(ngx_http_ron_remote_t, breaker.errors),
+      0, 0, 1, 1000000 },
+    { ngx_string("window="),
+      offsetof(ngx_http_ron_remote_t, breaker.window_ms), 0, 1, 100,
+      3600000 },
+    { ngx_string("open="), offsetof(ngx_http_ron_remote_t, breaker.open_ms),
+      0, 1, 100, 3600000 },
+    { ngx_string("probes="), offsetof(ngx_http_ron_remote_t, breaker.probes),
+      0, 0, 1, 63 },
+    { ngx_null_string, 0, 0, 0, 0, 0 }
+};
+
+
+/* the labels of a target: in `svc`, in `op` of a time-out */
+
+static struct {
+    ngx_uint_t  service;
+    ngx_uint_t  svc;
+    ngx_uint_t  io;
+} ngx_http_ron_remote_labels[] = {
+    [RON_D_TARGET_KMS] = { RON_D_SERVICE_LEDGER, RON_D_SVC_KMS, RON_D_IO_KMS },
+    [RON_D_TARGET_POLICY] = { RON_D_SERVICE_LEDGER, RON_D_SVC_POLICY,
+                              RON_D_IO_POLICY },
+    [RON_D_TARGET_WALLET] = { RON_D_SERVICE_LEDGER, RON_D_SVC_N,
+                              RON_D_IO_WALLET },
+    [RON_D_TARGET_LEDGER] = { RON_D_SERVICE_WALLET, RON_D_SVC_LEDGER,
+                              RON_D_IO_LEDGER_RPC },
+};
+
+
+static ngx_str_t  ngx_http_ron_remote_json = ngx_string("application/json");
+static ngx_str_t  ngx_http_ron_remote_problem =
+    ngx_string("application/problem+json");
+
+
+ngx_http_ron_remote_t *
+ngx_http_ron_remote_ledger(ngx_http_request_t *r)
+{
+    ngx_http_ron_remote_loc_conf_t  *rrlcf;
+
+    rrlcf = ngx_http_get_module_loc_conf(r, ngx_http_ron_remote_module);
+
+    return rrlcf->ledger;
+}
+
+
+ngx_int_t
+ngx_http_ron_remote_unit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    ron_unit_t *unit)
+{
+    ron_buf_t      *buf;
+    ngx_msec_t      left;
+    ron_api_ops_t   ops;
+
+    static ngx_str_t  tail = ngx_string("ops");
+
+    left = ngx_http_ron_time_left(ctx);
+
+    if (left == 0) {
+        return ngx_http_ron_refuse(r, RON_REASON_RETRY_LATER,
+                                   "the deadline has passed", NULL);
+    }
+
+    ngx_memzero(&ops, sizeof(ron_api_ops_t));
+
+    ops.op = ctx->number;
+    ops.key = unit->key;
+    ops.deadline_ms = ron_clock_wall_ms() + left;
+    ops.has_match = unit->has_match;
+    ops.match = unit->match;
+    ops.nonce_strict = unit->nonce_strict;
+    ops.account_daily = unit->account_daily;
+    ops.account_total = unit->account_total;
+
+    buf = ngx_http_ron_scratch();
+
+    if (ron_api_ops_put(buf, &ops, ctx->body) != RON_OK
+        || ngx_http_ron_remote_call(r, ctx, ngx_http_ron_remote_ledger(r),
+                                    &tail, ron_buf_str(buf),
+                                    RON_D_CALL_COMMIT,
+                                    ngx_http_ron_remote_unit_answer)
+           != NGX_DONE)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_ron_remote_unit_answer(ngx_http_ron_ctx_t *ctx,
+    ngx_http_ron_rcall_t *call, ngx_int_t rc)
+{
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+
+    if (rc != NGX_OK) {
+        rc = ngx_http_ron_remote_in_vain(r, call);
+
+    } else if (!call->answer.json) {
+        rc = ngx_http_ron_refuse(r, RON_REASON_UPSTREAM,
+                                 "what answered is not a ledger", NULL);
+
+    } else if (call->maybe && ngx_http_ron_remote_unknown(call)) {
+
+        /* this try was refused at the door, and an earlier one perhaps not */
+
+        rc = ngx_http_ron_refuse(r, RON_REASON_TIMEOUT, NULL, NULL);
+
+    } else {
+        rc = ngx_http_ron_remote_relay(r, ctx, &call->answer);
+    }
+
+    ngx_http_ron_done(ctx, rc);
+}
+
+
+/*
+ * Refusals that are not the sequencer's say nothing about an earlier try; of
+ * what a ledger answers with 500 and more, these say that nothing was done.
+ */
+
+ngx_uint_t
+ngx_http_ron_remote_unknown(ngx_http_ron_rcall_t *call)
+{
+    if (call->answer.status < 300) {
+        return 0;
+    }
+
+    switch (ngx_http_ron_remote_reason(&call->answer)) {
+
+    case RON_REASON_LIMITS:
+    case RON_REASON_HOLD_NOT_FOUND:
+    case RON_REASON_CONFLICT:
+    case RON_REASON_INSUFFICIENT:
+    case RON_REASON_NONCE:
+    case RON_REASON_HOLD_CLOSED:
+    case RON_REASON_PRECONDITION:
+    case RON_REASON_IDEM_MISMATCH:
+        return 0;
+
+    case RON_REASON_RETRY_LATER:
+    case RON_REASON_SAFE_MODE:
+    case RON_REASON_DRAINING:
+        return call->maybe;
+
+    default:
+        return 1;
+    }
+}
+
+
+static ngx_int_t
+ngx_http_ron_remote_in_vain(ngx_http_request_t *r, ngx_http_ron_rcall_t *call)
+{
+    if (call->maybe) {
+        return ngx_http_ron_refuse(r, RON_REASON_TIMEOUT, NULL, NULL);
+    }
+
+    if (call->whole && call->answer.json) {
+        return ngx_http_ron_remote_relay(r, call->ctx, &call->answer);
+    }
+
+    if (call->tried == 0 && call->late) {
+        return ngx_http_ron_refuse(r, RON_REASON_RETRY_LATER,
+                                   "the deadline has passed", NULL);
+    }
+
+    return ngx_http_ron_refuse(r, RON_REASON_UPSTREAM,
+                               call->refused
+                                   ? "the ledger failed too often, it is "
+                                     "not asked now; nothing was done"
+                                   : "the ledger cannot be reached, nothing "
+                                     "was done",
+                               NULL);
+}
+
+
+static ngx_int_t
+ngx_http_ron_remote_relay(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    ron_api_http_t *answer)
+{
+    static ngx_str_t  replayed = ngx_string("true");
+
+    if (answer->status >= NGX_HTTP_BAD_REQUEST) {
+        ctx->reason = ngx_http_ron_remote_reason(answer);
+
+        return ngx_http_ron_reply(r, answer->status,
+                                  &ngx_http_ron_remote_problem, answer->body);
+    }
+
+    if (answer->replayed) {
+        ngx_ron_count(RON_M_WALLET_REPLAYS, 0, 0, 0, 0);
+        ngx_ron_count(RON_M_WALLET_REPLAYS_LONG, 0, 0, 0, 0);
+
+        if (ngx_http_ron_header(r, "Idempotent-Replayed", &replayed)
+            != NGX_OK)
+        {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+    }
+
+    return ngx_http_ron_reply(r, answer->status, &ngx_http_ron_remote_json,
+                              answer->body);
+}
+
+
+/* The first reason that has the problem's code. */
+
+static ron_reason_t
+ngx_http_ron_remote_reason(ron_api_http_t *answer)
+{
+    size_t          len;
+    u_char         *p, *last;
+    ngx_uint_t      i;
+    const char     *code;
+
+    static u_char   member[] = "\"code\":\"";
+
+    if (!answer->json || answer->body.len == 0) {
+        return RON_REASON_INTERNAL;
+    }
+
+    p = (u_char *) answer->body.data;
+    last = p + answer->body.len;
+
+    p = ngx_strlcasestrn(p, last, member, sizeof(member) - 2);
+
+    if (p == NULL) {
+        return RON_REASON_INTERNAL;
+    }
+
+    p += sizeof(member) - 1;
+
+    for (i = 0; i < RON_REASON_N; i++) {
+        code = ron_reason_info(i)->code;
+        len = ngx_strlen(code);
+
+        if ((size_t) (last - p) > len && ngx_strncmp(p, code, len) == 0
+            && p[len] == '"')
+        {
+            return i;
+        }
+    }
+
+    return RON_REASON_INTERNAL;
+}
+
+
+ngx_int_t
+ngx_http_ron_remote_read(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    const char *what)
+{
+    ngx_str_t   tail;
+
+    /* `what` and the path behind it: both were checked */
+
+    tail.len = ngx_strlen(what) + ctx->path.len;
+    tail.data = ngx_pnalloc(r->pool, tail.len);
+
+    if (tail.data == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ngx_memcpy(ngx_cpymem(tail.data, what, tail.len - ctx->path.len),
+               ctx->path.data, ctx->path.len);
+
+    if (ngx_http_ron_remote_call(r, ctx, ngx_http_ron_remote_ledger(r),
+                                 &tail, ron_null_str, RON_D_CALL_READ,
+                                 ngx_http_ron_remote_read_answer)
+        != NGX_DONE)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return NGX_DONE;
+}
+
+
+static void
+ngx_http_ron_remote_read_answer(ngx_http_ron_ctx_t *ctx,
+    ngx_http_ron_rcall_t *call, ngx_int_t rc)
+{
+    ngx_uint_t           same;
+    ngx_http_request_t  *r;
+
+    r = ctx->request;
+    same = 0;
+
+    /* reading changes nothing: nothing is unknown */
+
+    call->maybe = 0;
+
+    if (rc != NGX_OK) {
+        rc = ngx_http_ron_remote_in_vain(r, call);
+        goto done;
+    }
+
+    if (!call->answer.json) {
+        rc = ngx_http_ron_refuse(r, RON_REASON_UPSTREAM,
+                                 "what answered is not a ledger", NULL);
+        goto done;
+    }
+
+    if (call->answer.has_version && call->answer.status == NGX_HTTP_OK
+        && ngx_http_ron_etag(r, ctx, call->answer.version, &same) != NGX_OK)
+    {
+        rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
+        goto done;
+    }
+
+    rc = same ? ngx_http_ron_not_modified(r)
+              : ngx_http_ron_remote_relay(r, ctx, &call->answer);
+
+done:
+
+    ngx_http_ron_done(ctx, rc);
+}
+
+
+/* ---- breakers and metrics ----------------------------------------------- */
+
+static ngx_int_t
+ngx_http_ron_remote_breaker(ngx_http_ron_remote_t *remote, uint32_t *breaker)
+{
+    ron_zone_t  *zone;
+
+    zone = ngx_ron_zone();
+
+    return zone && ron_zone_breaker(zone, ngx_ron_str(&remote->name), breaker)
+                   == RON_OK
+           ? NGX_OK : NGX_DECLINED;
+}
+
+
+ngx_int_t
+ngx_http_ron_remote_ask(ngx_http_ron_rcall_t *call)
+{
+    bool                    probe;
+    uint32_t                breaker;
+    uint64_t                retry_ms;
+    ngx_http_ron_remote_t  *remote;
+
+    remote = call->remote;
+
+    if (ngx_http_ron_remote_breaker(remote, &breaker) != NGX_OK) {
+        return NGX_OK;
+    }
+
+    return ron_zone_breaker_ask(ngx_ron_zone(), breaker, &remote->breaker,
+                                ngx_ron_now(), &probe, &retry_ms)
+           == RON_OK
+           ? NGX_OK : NGX_BUSY;
+}
+
+
+void
+ngx_http_ron_remote_tell(ngx_http_ron_rcall_t *call, ngx_uint_t success)
+{
+    uint32_t                breaker;
+    ngx_uint_t              svc;
+    ngx_http_ron_remote_t  *remote;
+
+    remote = call->remote;
+
+    if (ngx_http_ron_remote_breaker(remote, &breaker) != NGX_OK
+        || !ron_zone_breaker_tell(ngx_ron_zone(), breaker, &remote->breaker,
+                                  ngx_ron_now(), success))
+    {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, call->ctx->request->connection->log, 0,
+                  "ron: upstream \"%V\" failed too often, it is not asked "
+                  "for %uD ms", &remote->host, remote->breaker.open_ms);
+
+    svc = ngx_http_ron_remote_labels[remote->target].svc;
+
+    if (svc != RON_D_SVC_N) {
+        ngx_ron_count(RON_M_CIRCUIT_OPEN, 0, svc, 0, 0);
+    }
+
+    ngx_ron_count(RON_M_BREAKER_OPEN, 0, remote->target, 0, 0);
+}
+
+
+void
+ngx_http_ron_remote_count(ngx_http_ron_rcall_t *call, ngx_uint_t failed)
+{
+    uint64_t    us;
+    ngx_uint_t  svc, target, result;
+
+    target = call->remote->target;
+    svc = ngx_http_ron_remote_labels[target].svc;
+
+    result = !failed ? RON_D_RESULT_OK
+                     : call->late ? RON_D_RESULT_TIMEOUT : RON_D_RESULT_ERROR;
+
+    if (call->late) {
+        ngx_ron_count(RON_M_IO_TIMEOUTS,
+                      ngx_http_ron_remote_labels[target].service,
+                      ngx_http_ron_remote_labels[target].io, 0, 0);
+    }
+
+    if (svc == RON_D_SVC_N || ngx_ron_zone() == NULL) {
+        return;
+    }
+
+    us = ron_clock_mono_us() - call->since_us;
+
+    ngx_ron_count(RON_M_UPSTREAM_CALLS, 0, svc, call->op, result);
+    ron_metric_observe(ngx_ron_zone(), ngx_ron_slot(), RON_M_UPSTREAM_LATENCY,
+                       0, svc, call->op, 0, us);
+}
+
+
+void
+ngx_http_ron_remote_retried(ngx_http_ron_rcall_t *call)
+{
+    ngx_uint_t  svc;
+
+    svc = ngx_http_ron_remote_labels[call->remote->target].svc;
+
+    if (svc != RON_D_SVC_N) {
+        ngx_ron_count(RON_M_BACKOFF_RETRIES_W, 0, svc, call->op, 0);
+    }
+}
+
+
+void
+ngx_http_ron_remote_failed(ngx_http_ron_rcall_t *call)
+{
+    ngx_uint_t  svc;
+
+    svc = ngx_http_ron_remote_labels[call->remote->target].svc;
+
+    if (svc != RON_D_SVC_N) {
+        ngx_ron_count(RON_M_UPSTREAM_FAIL, 0, svc, 0, 0);
+    }
+}
+
+
+ngx_uint_t
+ngx_http_ron_remote_down(ngx_http_request_t *r, ngx_uint_t target)
+{
+    uint32_t                          breaker;
+    uint64_t                          since;
+    ngx_uint_t                        i;
+    ngx_http_ron_remote_t           **remote;
+    ngx_http_ron_remote_main_conf_t  *rrmcf;
+
+    rrmcf = ngx_http_get_module_main_conf(r, ngx_http_ron_remote_module);
+    remote = rrmcf->all.elts;
+
+    for (i = 0; i < rrmcf->all.nelts; i++) {
+
+        /* past its time the next call is a probe, and that needs callers */
+
+        if (remote[i]->target == target
+            && ngx_http_ron_remote_breaker(remote[i], &breaker) == NGX_OK
+            && ron_zone_breaker_look(ngx_ron_zone(), breaker, &since)
+               == RON_BREAKER_OPEN
+            && ngx_ron_now() < since + remote[i]->breaker.open_ms)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/*
+ * What is the zone's and no process's stands in the first slot's block,
+ * whoever writes it: a sum over all blocks is then that one value.
+ */
+
+void
+ngx_http_ron_remote_sample(ngx_http_request_t *r)
+{
+    uint32_t                          breaker;
+    uint64_t                          since, us[RON_D_TARGET_N];
+    ron_zone_t                       *zone;
+    ngx_uint_t                        i, t, state[RON_D_TARGET_N];
+    ron_breaker_state_t               s;
+    ngx_http_ron_remote_t           **remote;
+    ngx_http_ron_remote_main_conf_t  *rrmcf;
+
+    zone = ngx_ron_zone();
+
+    if (zone == NULL) {
+        return;
+    }
+
+    ngx_memzero(us, sizeof(us));
+    ngx_memzero(state, sizeof(state));
+
+    rrmcf = ngx_http_get_module_main_conf(r, ngx_http_ron_remote_module);
+    remote = rrmcf->all.elts;
+
+    for (i = 0; i < rrmcf->all.nelts; i++) {
+
+        if (ngx_http_ron_remote_breaker(remote[i], &breaker) != NGX_OK) {
+            continue;
+        }
+
+        t = remote[i]->target;
+        s = ron_zone_breaker_look(zone, breaker, &since);
+
+        if (s == RON_BREAKER_CLOSED) {
+            continue;
+        }
+
+        if (state[t] != RON_BREAKER_OPEN) {
+            state[t] = s;
+        }
+
+        if (s == RON_BREAKER_OPEN) {
+            us[t] = ngx_max(us[t], (ngx_ron_now() - since) * 1000);
+        }
+    }
+
+    for (t = 0; t < RON_D_TARGET_N; t++) {
+        ron_metric_set(zone, 0, RON_M_BREAKER_STATE, 0, t, 0, 0, state[t]);
+        ron_metric_set(zone, 0, RON_M_BREAKER_OPEN_SECONDS, 0, t, 0, 0,
+                       us[t]);
+    }
+}
+
+
+/* ---- configuration ------------------------------------------------------ */
+
+static void *
+ngx_http_ron_remote_create_main_conf(ngx_conf_t *cf)
+{
+    ngx_http_ron_remote_main_conf_t  *rrmcf;
+
+    rrmcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_ron_remote_main_conf_t));
+    if (rrmcf == NULL) {
+        return NULL;
+    }
+
+    if (ngx_array_init(&rrmcf->all, cf->pool, 4,
+                       sizeof(ngx_http_ron_remote_t *))
+        != NGX_OK)
+    {
+        return NULL;
+    }
+
+    return rrmcf;
+}
+
+
+static void *
+ngx_http_ron_remote_create_loc_conf(ngx_conf_t *cf)
+{
+    /*
+     * set by ngx_pcalloc():
+     *
+     *     rrlcf->ledger = NULL;
+     */
+
+    return ngx_pcalloc(cf->pool, sizeof(ngx_http_ron_remote_loc_conf_t));
+}
+
+
+ngx_uint_t
+ngx_http_ron_remote_has_ledger(ngx_conf_t *cf)
+{
+    ngx_http_ron_remote_loc_conf_t  *rrlcf;
+
+    rrlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_ron_remote_module);
+
+    return rrlcf->ledger != NULL;
+}
+
+
+static char *
+ngx_http_ron_remote_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
+{
+    ngx_http_ron_remote_loc_conf_t *conf = child;
+
+    ngx_http_ron_loc_conf_t  *rlcf;
+
+    rlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_ron_module);
+
+    if (conf->ledger
+        && (rlcf->service == NULL
+            || rlcf->service->svc != RON_CAP_SVC_WALLET))
+    {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "\"ron_wallet_ledger_pass\" needs \"ron_wallet\" "
+                           "in the same location");
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_ron_remote_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_str_t                        *value;
+    ngx_uint_t                        i;
+    ngx_http_ron_remote_t            *remote, **field, **all;
+    ngx_http_ron_remote_main_conf_t  *rrmcf;
+
+    field = (ngx_http_ron_remote_t **) ((u_char *) conf + cmd->offset);
+
+    if (*field) {
+        return "is duplicate";
+    }
+
+    remote = ngx_pcalloc(cf->pool, sizeof(ngx_http_ron_remote_t));
+    if (remote == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    remote->target = RON_D_TARGET_LEDGER;
+    remote->timeout = ron_timeout_info(RON_TIMEOUT_UPSTREAM)->ms;
+    remote->backoff = ron_timeout_info(RON_TIMEOUT_RETRY_LAST)->ms;
+    remote->tries = 3;
+    ngx_str_set(&remote->path, "/ledger/");
+
+    ron_breaker_conf_init(&remote->breaker);
+
+    value = cf->args->elts;
+
+    for (i = 2; i < cf->args->nelts; i++) {
+        if (ngx_http_ron_remote_option(cf, remote, &value[i]) != NGX_OK) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (ngx_http_ron_remote_upstream(cf, remote, &value[1]) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    rrmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_ron_remote_module);
+
+    all = ngx_array_push(&rrmcf->all);
+    if (all == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    *all = remote;
+    *field = remote;
+
+    return NGX_CONF_OK;
+}
+
+
+static ngx_int_t
+ngx_http_ron_remote_upstream(ngx_conf_t *cf, ngx_http_ron_remote_t *remote,
+    ngx_str_t *name)
+{
+    u_char     *p;
+    ngx_url_t   u;
+
+    static const char  *targets[] = {
+        [RON_D_TARGET_KMS] = "kms",
+        [RON_D_TARGET_POLICY] = "policy",
+        [RON_D_TARGET_WALLET] = "wallet",
+        [RON_D_TARGET_LEDGER] = "ledger",
+    };
+
+    ngx_memzero(&u, sizeof(ngx_url_t));
+
+    u.url = *name;
+    u.default_port = 80;
+    u.no_resolve = 1;
+
+    remote->upstream.upstream = ngx_http_upstream_add(cf, &u, 0);
+    if (remote->upstream.upstream == NULL) {
+        return NGX_ERROR;
+    }
+
+    /*
+     * One peer a try: which is next is decided by what is tried again, except
+     * when it was a kept connection that had been closed.
+     */
+
+    remote->upstream.next_upstream = NGX_CONF_BITMASK_SET
+                                     |NGX_HTTP_UPSTREAM_FT_ERROR;
+    remote->upstream.next_upstream_tries = 1;
+    remote->upstream.buffer_size = NGX_HTTP_RON_REMOTE_BUFFER;
+    remote->upstream.ignore_client_abort = 1;
+
+    remote->host = *name;
+
+    if (name->len > 5 && ngx_strncasecmp(name->data, (u_char *) "unix:", 5)
+                         == 0)
+    {
+        ngx_str_set(&remote->host, "localhost");
+    }
+
+    /* names of breakers are short; a long one is told by its checksum */
+
+    remote->name.data = ngx_pnalloc(cf->pool, RON_ZONE_NAME_MAX);
+    if (remote->name.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    p = ngx_sprintf(remote->name.data, "%s:", targets[remote->target]);
+
+    if (p - remote->name.data + name->len <= RON_ZONE_NAME_MAX) {
+        p = ngx_cpymem(p, name->data, name->len);
+
+    } else {
+        p = ngx_sprintf(p, "%08xD", ngx_crc32_long(name->data, name->len));
+    }
+
+    remote->name.len = p - remote->name.data;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_ron_remote_option(ngx_conf_t *cf, ngx_http_ron_remote_t *remote,
+    ngx_str_t *value)
+{
+    u_char      *field;
+    ngx_str_t    s, *name;
+    ngx_int_t    n;
+    ngx_uint_t   i;
+
+    if (value->len > 6 && ngx_strncmp(value->data, "path=/", 6) == 0
+        && value->data[value->len - 1] == '/')
+    {
+        remote->path.data = value->data + 5;
+        remote->path.len = value->len - 5;
+
+        return NGX_OK;
+    }
+
+    for (i = 0; ngx_http_ron_remote_options[i].name.len; i++) {
+        name = &ngx_http_ron_remote_options[i].name;
+
+        if (value->len <= name->len
+            || ngx_strncmp(value->data, name->data, name->len) != 0)
+        {
+            continue;
+        }
+
+        s.data = value->data + name->len;
+        s.len = value->len - name->len;
+
+        n = ngx_http_ron_remote_options[i].time ? ngx_parse_time(&s, 0)
+                                                : ngx_atoi(s.data, s.len);
+
+        if (n == NGX_ERROR || n < ngx_http_ron_remote_options[i].min
+            || n > ngx_http_ron_remote_options[i].max)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid value in \"%V\", it must be from "
+                               "%i to %i%s", value,
+                               ngx_http_ron_remote_options[i].min,
+                               ngx_http_ron_remote_options[i].max,
+                               ngx_http_ron_remote_options[i].time ? " ms"
+                                                                   : "");
+            return NGX_ERROR;
+        }
+
+        field = (u_char *) remote + ngx_http_ron_remote_options[i].offset;
+
+        if (ngx_http_ron_remote_options[i].word) {
+            *(ngx_uint_t *) (void *) field = n;
+
+        } else {
+            *(uint32_t *) (void *) field = (uint32_t) n;
+        }
+
+        return NGX_OK;
+    }
+
+    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                       "invalid parameter \"%V\", it must be one of "
+                       "path=/.../ timeout= tries= backoff= errors= window= "
+                       "open= probes=", value);
+
+    return NGX_ERROR;
+}
