@@ -1,0 +1,120 @@
+#!/usr/bin/perl
+
+# docs/OBSERVABILITY.md against what the code has: every metric, every alert,
+# every field of the log.
+#
+#     perl t/36-observability.t --write    brings the table of metrics up to
+#                                          date, and tests nothing
+
+use strict;
+use warnings;
+
+use File::Temp qw(tempdir);
+use Test::More;
+
+my $path = 'docs/OBSERVABILITY.md';
+my $build = $ENV{RON_BUILD} || 'build';
+my $cc = $ENV{CC} || 'gcc';
+my $dir = tempdir(CLEANUP => 1);
+my $text = slurp($path);
+my $table = table();
+
+if (@ARGV && $ARGV[0] eq '--write') {
+    $text =~ s/(<!-- metrics: begin -->\n).*?(<!-- metrics: end -->)/$1$table$2/s
+        or die "$path has no place for metrics\n";
+    open(my $f, '>', $path) or die "$path: $!";
+    print $f $text;
+    close($f) or die "$path: $!";
+    exit 0;
+}
+
+my ($documented) = $text =~ /<!-- metrics: begin -->\n(.*?)<!-- metrics: end -->/s;
+
+is($documented, $table, "$path has every metric; --write brings it up to date");
+
+my $families = () = slurp('src/zone/ron_metrics.h')
+    =~ /^    X\(\w+, "\w+", (?:COUNTER|GAUGE|GAUGE_US|HISTOGRAM),/mg;
+is(scalar(() = $table =~ /^\| `/mg), $families, "all $families families");
+
+my $operations = slurp('docs/OPERATIONS.md');
+my @alerts = slurp('ops/prometheus/alerts.yml') =~ /^ +- alert: (\w+)$/mg;
+my @rows = $text =~ /^\| \[(\w+)\]\(OPERATIONS\.md#\w+\) \|/mg;
+
+is_deeply(\@rows, \@alerts, "$path has every alert, in their order");
+
+my ($format) = slurp('conf/nginx.conf.in') =~ /log_format  ron .*?(\{.*?\}')/s;
+my @fields = $format =~ /"(\w+)":/g;
+my @said = $text =~ /^## Logs\n(.*?)^## /ms ? $1 =~ /^\| `(\w+)` \|/mg : ();
+
+is_deeply(\@said, \@fields, "$path has every field of the log");
+
+done_testing();
+
+
+# The families as the code has them.  Long lists of values are named.
+sub table {
+    my $program = "$dir/metrics";
+
+    open(my $c, '>', "$program.c") or die $!;
+    print $c <<'EOC';
+#include "ron_metrics.h"
+
+#include <stdio.h>
+
+int
+main(void)
+{
+    static const char *const  types[] = {
+        "counter", "gauge", "gauge", "histogram"
+    };
+
+    printf("| metric | type | labels | what |\n|---|---|---|---|\n");
+
+    for (unsigned m = 0; m < RON_METRIC_N; m++) {
+        const char               *sep = "";
+        const ron_metric_info_t  *info = ron_metric_info((ron_metric_t) m);
+
+        printf("| `%s` | %s | ", info->name, types[info->type]);
+
+        for (unsigned d = 0; d < 4; d++) {
+            const ron_dim_info_t  *dim = info->dim[d];
+
+            if (dim->label[0] == '\0') {
+                continue;
+            }
+
+            printf("%s`%s`", sep, dim->label);
+            sep = "; ";
+
+            for (unsigned v = 0; v < dim->n && dim->n <= 11; v++) {
+                if (dim->values[v][0] != '\0') {
+                    printf("%s%s", v ? ", " : " ", dim->values[v]);
+                }
+            }
+        }
+
+        printf(" | %s |\n", info->help);
+    }
+
+    return 0;
+}
+EOC
+    close($c) or die $!;
+
+    my $includes = join ' ', map { "-I$_" } glob 'src/*';
+
+    system("$cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror $includes"
+           . " $program.c $build/libron.a -lpthread -lcrypto -o $program") == 0
+        or BAIL_OUT('the metrics do not compile');
+
+    return scalar `$program`;
+}
+
+sub slurp {
+    my ($file) = @_;
+
+    open(my $f, '<', $file) or die "$file: $!";
+    local $/;
+
+    return scalar <$f>;
+}
