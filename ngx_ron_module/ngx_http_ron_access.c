@@ -492,6 +492,12 @@ ngx_http_ron_reason(ron_reason_t reason)
     ngx_uint_t   i;
     const char  *code;
 
+    /* a seed has an alert on it, and its code is that of all bad requests */
+
+    if (reason == RON_REASON_UNKNOWN_KIND) {
+        return RON_D_REASON_UNKNOWN_KIND;
+    }
+
     code = ron_reason_info(reason)->code;
 
     for (i = 0; i < RON_D_REASON_OTHER; i++) {

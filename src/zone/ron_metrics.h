@@ -178,6 +178,7 @@
     X(REASON, PREVAL_DROPPED, "preval_dropped")                               \
     X(REASON, COMMIT_BACKPRESSURE, "commit_backpressure")                     \
     X(REASON, BACKPRESSURE, "BACKPRESSURE")                                   \
+    X(REASON, UNKNOWN_KIND, "unknown_kind")                                   \
     X(REASON, OTHER, "other")
 
 #define RON_DIM_SAFE_TO(X)                                                    \
