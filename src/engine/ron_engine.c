@@ -28,6 +28,7 @@ static ron_status_t ron_engine_open_tags(ron_engine_t *en);
 static ron_status_t ron_engine_newest_gen(ron_engine_t *en, ron_buf_t *why);
 static ron_status_t ron_engine_promote(ron_engine_t *en, ron_buf_t *why);
 static void ron_engine_thread(void *arg);
+static ron_work_t *ron_engine_take_locked(ron_engine_t *en);
 static void ron_engine_run(ron_engine_t *en, ron_work_t *w);
 static bool ron_engine_failed(ron_engine_t *en);
 static ron_work_t *ron_work_get(ron_engine_t *en, uint32_t units);
@@ -303,7 +304,6 @@ ron_engine_start(ron_engine_t *en, void (*notify)(void *ctx), void *ctx)
 static void
 ron_engine_thread(void *arg)
 {
-    uint64_t       keep_gen;
     ron_work_t    *w;
     ron_engine_t  *en = arg;
 
@@ -311,27 +311,15 @@ ron_engine_thread(void *arg)
 
     while (!en->stopping) {
 
-        w = ron_list_pop(&en->queue);
+        w = ron_engine_take_locked(en);
 
         if (w == NULL) {
             (void) ron_cond_wait(en->wake, en->mutex, RON_WAIT_US);
             continue;
         }
 
-        en->working = w;
-        en->queue_units -= w->pub.unit_n;
-        keep_gen = w->keep_gen;
-
         ron_mutex_unlock(en->mutex);
-
         ron_engine_run(en, w);
-
-        if (en->notify != NULL) {
-            en->notify(en->notify_ctx);
-        }
-
-        ron_commit_maintain(en, keep_gen);
-
         ron_mutex_lock(en->mutex);
     }
 
@@ -339,13 +327,55 @@ ron_engine_thread(void *arg)
 }
 
 
-/* Commits what is in `working` and hands it over; no lock is held meanwhile. */
+ron_status_t
+ron_engine_step(ron_engine_t *en)
+{
+    ron_work_t  *w;
+
+    RON_ASSERT(en->thread == NULL);
+
+    ron_mutex_lock(en->mutex);
+    w = ron_engine_take_locked(en);
+    ron_mutex_unlock(en->mutex);
+
+    if (w == NULL) {
+        return RON_AGAIN;
+    }
+
+    ron_engine_run(en, w);
+
+    return RON_OK;
+}
+
+
+static ron_work_t *
+ron_engine_take_locked(ron_engine_t *en)
+{
+    ron_work_t  *w;
+
+    w = ron_list_pop(&en->queue);
+
+    if (w != NULL) {
+        en->working = w;
+        en->queue_units -= w->pub.unit_n;
+    }
+
+    return w;
+}
+
+
+/*
+ * Commits what is in `working`, hands it over, tidies up once its callers
+ * have been told.  No lock is held meanwhile.
+ */
 
 static void
 ron_engine_run(ron_engine_t *en, ron_work_t *w)
 {
+    uint64_t      keep_gen;
     ron_status_t  status;
 
+    keep_gen = w->keep_gen;
     status = ron_engine_failed(en) ? RON_ECANCELED : ron_commit_work(en, w);
 
     ron_mutex_lock(en->mutex);
@@ -362,30 +392,12 @@ ron_engine_run(ron_engine_t *en, ron_work_t *w)
     ron_list_push(&en->done, w);
 
     ron_mutex_unlock(en->mutex);
-}
 
-
-ron_status_t
-ron_engine_step(ron_engine_t *en)
-{
-    uint64_t     keep_gen;
-    ron_work_t  *w;
-
-    RON_ASSERT(en->thread == NULL);
-
-    w = ron_list_pop(&en->queue);
-    if (w == NULL) {
-        return RON_AGAIN;
+    if (en->notify != NULL) {
+        en->notify(en->notify_ctx);
     }
 
-    en->working = w;
-    en->queue_units -= w->pub.unit_n;
-    keep_gen = w->keep_gen;
-
-    ron_engine_run(en, w);
     ron_commit_maintain(en, keep_gen);
-
-    return RON_OK;
 }
 
 

@@ -148,7 +148,7 @@ op(ron_kind_t kind, const char *account, const char *to, uint64_t amount)
     e.kind = kind;
     e.fields = RON_F_ASSET | RON_F_ACCOUNT | RON_F_AMOUNT;
     e.asset = ron_str("ron");
-    e.account = ron_cstr(account);
+    e.account = account != NULL ? ron_cstr(account) : ron_null_str;
     e.amount = amount;
 
     if (to != NULL) {
