@@ -407,6 +407,16 @@ ron_sqlite_acquire_locked(ron_sqlite_t *s, uint64_t *epoch)
         status = ron_sqlite_raise(s, epoch);
     }
 
+    /*
+     * Each time, because a sync of the directory may have failed in whoever
+     * made one of these files: it is there now and gone after a power cut,
+     * with all that was committed to it.
+     */
+
+    if (status == RON_OK) {
+        status = ron_sqlite_sync_names(s);
+    }
+
     return status;
 }
 

@@ -121,6 +121,12 @@ ron_status_t ron_sqlite_load_meta(ron_sqlite_t *s);
 ron_status_t ron_sqlite_create(ron_sqlite_t *s,
     const ron_store_conf_t *conf);
 
+/*
+ * Makes the names of our files durable, and the directory's own in a parent
+ * that we may read.
+ */
+ron_status_t ron_sqlite_sync_names(ron_sqlite_t *s);
+
 
 /* ---- ron_store_sqlite_page.c -------------------------------------------- */
 

@@ -292,7 +292,6 @@ static ron_status_t
 ron_sqlite_create_locked(ron_sqlite_t *s, const ron_store_conf_t *conf)
 {
     char           path[RON_SQLITE_PATH_MAX];
-    char          *slash;
     sqlite3       *db;
     ron_fd_t       fd;
     ron_status_t   status;
@@ -322,12 +321,21 @@ ron_sqlite_create_locked(ron_sqlite_t *s, const ron_store_conf_t *conf)
         return status;
     }
 
+    return ron_sqlite_sync_names(s);
+}
+
+
+ron_status_t
+ron_sqlite_sync_names(ron_sqlite_t *s)
+{
+    char          *slash;
+    char           path[RON_SQLITE_PATH_MAX];
+    ron_status_t   status;
+
     status = ron_dir_sync(s->dir);
     if (status != RON_OK) {
         return ron_sqlite_file_failed(s, status, "");
     }
-
-    /* the directory's own name; a parent that we may not read is not ours */
 
     memcpy(path, s->dir, sizeof(s->dir));
     slash = strrchr(path, '/');

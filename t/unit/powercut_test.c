@@ -356,6 +356,53 @@ test_lost_syncs(crash_t *c, crash_t *after)
 }
 
 
+/*
+ * A sync fails once while the ledger is made, the disk is well again, and
+ * steps are acknowledged: the names of their files are durable too.
+ */
+
+static void
+test_names(crash_t *c, crash_t *after)
+{
+    bool         hit;
+    uint32_t     n, bad, acked;
+    const char  *wrong;
+
+    bad = 0;
+    hit = true;
+
+    for (n = 1; hit && bad < 5; n++) {
+        vfs_reset();
+        crash_empty(c);
+        c->wrong[0] = '\0';
+        c->acked = 0;
+
+        vfs_record(true);
+        vfs_plan(VFS_EIO, VFS_SYNC, VFS_PORT, n, false);
+        (void) crash_open(c);
+        hit = vfs_hit();
+        crash_close(c);
+        vfs_heal();
+
+        RON_ASSERT(crash_open(c) == RON_OK && crash_play(c, 0, 3));
+        acked = c->acked;
+        vfs_record(false);
+        wrong = broken_at(after, vfs_trace_len(), VFS_DROP, n, acked);
+        crash_close(after);
+        crash_close(c);
+        cut_n++;
+
+        if (wrong != NULL) {
+            diag("sync %u fails in the beginning: %s", n, wrong);
+            bad++;
+        }
+    }
+
+    ok(bad == 0 && n > 4, "names are durable, whichever of %u syncs failed",
+       n - 2);
+}
+
+
 int
 main(void)
 {
@@ -381,6 +428,7 @@ main(void)
     test_beginning(&after);
     test_control(&after);
     test_lost_syncs(&c, &after);
+    test_names(&c, &after);
 
     diag("%llu cuts; of the steps in flight %llu were there, %llu not",
          (unsigned long long) cut_n, (unsigned long long) rows_kept,
