@@ -146,12 +146,13 @@ small_run(uint32_t sends, bool stop_early, uint32_t preempt_max)
         small_ids[i][1] = (char) ('a' + i);
         small_ops[i].kind = RON_KIND_MINT;
         small_ops[i].fields = RON_F_ASSET | RON_F_ACCOUNT | RON_F_AMOUNT
-                              | RON_F_ID | RON_F_NONCE16;
+                              | RON_F_ID | RON_F_NONCE16 | RON_F_SOURCE;
         small_ops[i].asset = ron_str("ron");
         small_ops[i].account = ron_str("a");
         small_ops[i].amount = 1 + i;
         small_ops[i].id = ron_cstr(small_ids[i]);
         small_ops[i].nonce16[0] = (uint8_t) (i + 1);
+        small_ops[i].source_ms = 1700000000000 + i;
         small_units[i].type = RON_UNIT_INGEST;
         small_units[i].op_n = 1;
         small_units[i].ops = &small_ops[i];

@@ -465,7 +465,8 @@ unit_ingest_op(client_t *c, unit_t *u, ron_entry_t *op, ron_kind_t kind,
     (void) snprintf(id, 16, "id%llu", (unsigned long long) o->uid);
     op->id = ron_cstr(id);
     memcpy(op->nonce16, &o->uid, sizeof(o->uid));
-    op->fields |= RON_F_ID | RON_F_NONCE16;
+    op->source_ms = UINT64_C(1700000000000) + o->uid;
+    op->fields |= RON_F_ID | RON_F_NONCE16 | RON_F_SOURCE;
 }
 
 
