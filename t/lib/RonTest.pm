@@ -1,8 +1,7 @@
 package RonTest;
 
 # Our harness for servers: one nginx with the module in a directory of its
-# own, its life cycle as verbs, a small HTTP client, and a runner for
-# declarative blocks.  Core Perl only.
+# own, its life cycle as verbs, and a small HTTP client.  Core Perl only.
 #
 #     my $s = RonTest->new(workers => 2);
 #     $s->start;
@@ -35,11 +34,10 @@ use Time::HiRes ();
 
 our @ISA = ('Exporter');
 our @EXPORT = (@Test::More::EXPORT,
-               qw(json_get json_has nonce16 parse_blocks run_blocks
-                  until_ok));
+               qw(json_get json_has nonce16 until_ok));
 
 my $BUILD = $ENV{RON_BUILD} || Cwd::abs_path('build') || 'build';
-my $NGINX = $ENV{NGINX} || 'nginx';
+our $NGINX = $ENV{NGINX} || 'nginx';
 
 # nginx itself looks at a variable of this name, for sockets to inherit
 delete $ENV{NGINX};
@@ -677,158 +675,6 @@ sub free_port {
         or die "no port: $!";
 
     return $s->sockport;
-}
-
-
-# ---- declarative blocks -----------------------------------------------------
-
-# The format of Test::Nginx::Socket, as much of it as is used here:
-#
-#     === TEST 1: a name
-#     --- main_config, http_config, config, request, more_headers,
-#         error_code, response_body, response_body_like, response_headers,
-#         must_die, error_log, no_error_log
-#
-# $TOKEN is a capability for everything, $DIR the server's directory.
-# Blocks with the same configuration share a server.
-
-sub run_blocks {
-    my ($text, %o) = @_;
-
-    my ($server, $key);
-
-    for my $b (parse_blocks($text)) {
-
-        my $this = join "\0", map { defined $b->{$_} ? $b->{$_} : '' }
-                              qw(ledger main_config http_config config);
-
-        if (exists $b->{must_die}) {
-            $server->quit if $server;
-            $server = undef;
-            block_refused($b, %o);
-            next;
-        }
-
-        if (!$server || $this ne $key) {
-            $server->quit if $server;
-            $server = block_server($b, %o);
-            $key = $this;
-            $server->start or do { fail("$b->{name} - nginx starts"); next };
-        }
-
-        block_request($server, $b);
-    }
-
-    $server->quit if $server;
-}
-
-sub parse_blocks {
-    my ($text) = @_;
-
-    my @blocks;
-
-    for my $part (split /^=== /m, $text) {
-        next unless $part =~ s/^(.*)\n//;
-        my %b = (name => $1);
-
-        while ($part =~ /^--- (\w+)(?:: ?(.*))?\n((?:(?!^--- ).*\n?)*)/mg) {
-            my ($name, $inline, $lines) = ($1, $2, $3);
-            $lines =~ s/\n+\z/\n/ if $lines =~ /\S/;
-            $b{$name} = defined $inline && length $inline ? $inline : $lines;
-        }
-
-        push @blocks, \%b;
-    }
-
-    return @blocks;
-}
-
-sub block_server {
-    my ($b, %o) = @_;
-
-    my %conf = (%o);
-    $conf{main} = $b->{main_config} if defined $b->{main_config};
-    $conf{http} = $b->{http_config} if defined $b->{http_config};
-    $conf{config} = $b->{config} if defined $b->{config};
-
-    if (exists $b->{no_locations}) { $conf{locations} = 0 }
-    if (exists $b->{no_keys})      { $conf{nokeys} = 1 }
-
-    my $server = RonTest->new(%conf);
-
-    if (defined $b->{ledger}) {
-        chomp($server->{ledger} = $b->{ledger});
-    }
-
-    for my $name (qw(ledger main http config)) {
-        $server->{$name} =~ s/\$DIR/$server->{dir}/g if $server->{$name};
-    }
-
-    return $server;
-}
-
-sub block_refused {
-    my ($b, %o) = @_;
-
-    my $server = block_server($b, %o);
-    my ($code, $said) = $server->test_config;
-
-    isnt($code, 0, "$b->{name} - nginx -t refuses");
-
-    for my $line (grep { /\S/ } split /\n/, $b->{error_log} || '') {
-        $line =~ s/\$DIR/$server->{dir}/g;
-        ok(index($said, $line) >= 0, "$b->{name} - says why")
-            or diag("said: $said");
-    }
-}
-
-sub block_request {
-    my ($server, $b) = @_;
-
-    my $token = $server->{token} ||= $server->token;
-    my $request = $b->{request};
-    my ($first, $body) = split /\n/, $request, 2;
-    my ($method, $path) = split ' ', $first;
-
-    if (defined $body) {
-        $body =~ s/\n\z//;
-        undef $body unless length $body;
-    }
-
-    my (%h, %seen);
-
-    for (split /\n/, $b->{more_headers} || '') {
-        my ($n, $v) = /^([^:]+):\s*(.*)$/ or next;
-        $v =~ s/\$TOKEN/$token/g;
-        $h{$n} = $v;
-    }
-
-    my $r = $server->http($method, $path, $body, token => undef,
-                          headers => \%h);
-    my $name = $b->{name};
-
-    is($r->{status}, 0 + ($b->{error_code} || 200), "$name - status")
-        or diag($r->{body});
-
-    if (defined $b->{response_body}) {
-        is($r->{body}, $b->{response_body}, "$name - body");
-    }
-
-    if (defined $b->{response_body_like}) {
-        for my $p (grep { /\S/ } split /\n/, $b->{response_body_like}) {
-            like($r->{body}, qr/$p/, "$name - body has $p");
-        }
-    }
-
-    for (split /\n/, $b->{response_headers} || '') {
-        my ($n, $v) = /^([^:]+):\s*(.*)$/ or next;
-        is($r->{headers}{lc $n}, length $v ? $v : undef,
-           "$name - header $n");
-    }
-
-    for my $p (grep { /\S/ } split /\n/, $b->{no_error_log} || '') {
-        ok(index($server->log, $p) < 0, "$name - no $p in the log");
-    }
 }
 
 
