@@ -12,6 +12,14 @@
  *      +---- connection lost, tries left
  *                           +---- deadline, last try ----> done, NGX_ABORT
  *
+ * A try has a second.  When nothing at all was heard in it, the connection is
+ * given up, and everything goes again to whoever answers next.  A helper that
+ * does answer others has this call as well: it is not sent twice to the same
+ * one, and only its time goes on.
+ *
+ * Once a try has ended without an answer nobody knows what became of it, so
+ * a later "not now" is no answer either: it says nothing of the earlier copy.
+ *
  * Everything that is put during one turn of the event loop leaves in one
  * write, from a posted event.
  */
@@ -28,6 +36,8 @@
 #define NGX_RON_IPC_BACKOFF_MAX  1000
 #define NGX_RON_IPC_JITTER       50
 #define NGX_RON_IPC_HANDSHAKE    1000
+#define NGX_RON_IPC_TRY          1000
+#define NGX_RON_IPC_TICK         100
 
 
 struct ngx_ron_call_s {
@@ -48,9 +58,12 @@ struct ngx_ron_call_s {
     ron_admin_t          admin;
     ron_buf_t            wire;              /* UNIT, or two strings */
     size_t               first_len;
+    ngx_msec_t           sent_at;
     ngx_uint_t           tries;
     ngx_uint_t           retry_drops;
     unsigned             sent:1;
+    unsigned             ingest:1;
+    unsigned             doubt:1;           /* an earlier try is open */
 };
 
 
@@ -69,6 +82,8 @@ typedef struct {
 
     ngx_event_t          flush;
     ngx_event_t          connect;
+    ngx_event_t          tick;              /* set while calls are sent */
+    ngx_msec_t           heard_at;
     ngx_msec_t           backoff;
 
     struct sockaddr_un   sockaddr;
@@ -91,6 +106,14 @@ static void ngx_ron_ipc_done(ngx_ron_call_t *call, ngx_int_t rc,
     ron_frame_type_t type, ron_str_t payload);
 static void ngx_ron_ipc_timeout(ngx_event_t *ev);
 static void ngx_ron_ipc_retry(ngx_event_t *ev);
+static void ngx_ron_ipc_tick(ngx_event_t *ev);
+static ngx_uint_t ngx_ron_ipc_is_late(ngx_ron_call_t *call);
+static ngx_int_t ngx_ron_ipc_late(ngx_ron_call_t *call);
+static ngx_msec_t ngx_ron_ipc_jitter(void);
+static void ngx_ron_ipc_count_retry(ngx_ron_call_t *call);
+static void ngx_ron_ipc_count_timeout(ngx_ron_call_t *call);
+static ngx_uint_t ngx_ron_ipc_unsaid(ron_frame_type_t type,
+    ron_str_t payload);
 static ngx_uint_t ngx_ron_ipc_dropped(ngx_ron_call_t *call,
     ron_frame_type_t type, ron_str_t payload);
 static void ngx_ron_ipc_connect(ngx_event_t *ev);
@@ -181,6 +204,11 @@ ngx_ron_ipc_init_process(ngx_cycle_t *cycle)
 
     ngx_add_timer(&ipc->connect, 1);
 
+    ipc->tick.handler = ngx_ron_ipc_tick;
+    ipc->tick.data = &ngx_ron_ipc_ident;
+    ipc->tick.log = cycle->log;
+    ipc->tick.cancelable = 1;
+
     return NGX_OK;
 }
 
@@ -239,7 +267,8 @@ ngx_ron_ipc_unit(const ron_unit_t *unit, ngx_msec_t timeout,
         return NULL;
     }
 
-    call->retry_drops = unit->type != RON_UNIT_INGEST;
+    call->ingest = unit->type == RON_UNIT_INGEST;
+    call->retry_drops = !call->ingest;
 
     ngx_ron_ipc_send(call);
 
@@ -475,8 +504,17 @@ ngx_ron_ipc_send(ngx_ron_call_t *call)
     }
 
     if (rc == RON_OK) {
+
+        if (call->tries++) {
+            ngx_ron_ipc_count_retry(call);
+        }
+
         call->sent = 1;
-        call->tries++;
+        call->sent_at = ngx_current_msec;
+
+        if (!ipc->tick.timer_set) {
+            ngx_add_timer(&ipc->tick, NGX_RON_IPC_TRY);
+        }
 
         if (!ipc->flush.posted) {
             ngx_post_event(&ipc->flush, &ngx_posted_events);
@@ -505,6 +543,10 @@ ngx_ron_ipc_timeout(ngx_event_t *ev)
 
     call = ev->data;
 
+    if (call->sent) {
+        ngx_ron_ipc_count_timeout(call);
+    }
+
     ngx_ron_ipc_done(call, call->tries ? NGX_ABORT : NGX_DECLINED,
                      call->type, ron_null_str);
 }
@@ -514,6 +556,134 @@ static void
 ngx_ron_ipc_retry(ngx_event_t *ev)
 {
     ngx_ron_ipc_send(ev->data);
+}
+
+
+/*
+ * A pass over what is sent, ten times a second and not at all when nothing
+ * is: cheaper than a second timer for each call.
+ */
+
+static void
+ngx_ron_ipc_tick(ngx_event_t *ev)
+{
+    ngx_uint_t       sent, silent;
+    ngx_queue_t     *q;
+    ngx_ron_ipc_t   *ipc;
+    ngx_ron_call_t  *call;
+
+    ipc = &ngx_ron_ipc;
+
+    sent = 0;
+    silent = 0;
+
+    for (q = ngx_queue_head(&ipc->calls);
+         q != ngx_queue_sentinel(&ipc->calls);
+         q = ngx_queue_next(q))
+    {
+        call = ngx_queue_data(q, ngx_ron_call_t, queue);
+
+        sent |= call->sent;
+
+        if (call->sent && call->type == RON_FRAME_ADMIN) {
+
+            /* a clean verify may take its time, and the helper with it */
+
+            silent = 0;
+            break;
+        }
+
+        silent |= ngx_ron_ipc_is_late(call)
+                  && (ngx_msec_int_t) (ipc->heard_at - call->sent_at) <= 0;
+    }
+
+    if (silent && ipc->connection) {
+        ngx_ron_ipc_close(NGX_LOG_ERR, "nothing was heard for a second");
+        return;
+    }
+
+    q = ngx_queue_head(&ipc->calls);
+
+    while (q != ngx_queue_sentinel(&ipc->calls)) {
+        call = ngx_queue_data(q, ngx_ron_call_t, queue);
+
+        q = ngx_queue_next(q);
+
+        if (ngx_ron_ipc_is_late(call) && ngx_ron_ipc_late(call) == NGX_DONE) {
+
+            /* its handler may have made calls, and ended others */
+
+            q = ngx_queue_head(&ipc->calls);
+        }
+    }
+
+    if (sent) {
+        ngx_add_timer(ev, NGX_RON_IPC_TICK);
+    }
+}
+
+
+static ngx_uint_t
+ngx_ron_ipc_is_late(ngx_ron_call_t *call)
+{
+    return call->sent && call->type != RON_FRAME_ADMIN
+           && (ngx_msec_int_t) (ngx_current_msec - call->sent_at)
+              >= NGX_RON_IPC_TRY;
+}
+
+
+/* A helper that lives has not answered this one: its next try begins. */
+
+static ngx_int_t
+ngx_ron_ipc_late(ngx_ron_call_t *call)
+{
+    ngx_ron_ipc_count_timeout(call);
+    call->doubt = 1;
+
+    if (call->tries >= NGX_RON_IPC_TRIES) {
+        ngx_ron_ipc_done(call, NGX_ABORT, call->type, ron_null_str);
+        return NGX_DONE;
+    }
+
+    call->tries++;
+    call->sent_at = ngx_current_msec + ngx_ron_ipc_jitter();
+    ngx_ron_ipc_count_retry(call);
+
+    return NGX_OK;
+}
+
+
+static ngx_msec_t
+ngx_ron_ipc_jitter(void)
+{
+    return NGX_RON_IPC_BACKOFF_MIN
+           + ngx_random() % (NGX_RON_IPC_BACKOFF_MAX
+                             - NGX_RON_IPC_BACKOFF_MIN);
+}
+
+
+static void
+ngx_ron_ipc_count_retry(ngx_ron_call_t *call)
+{
+    if (call->ingest || call->type == RON_FRAME_ADMIN) {
+        ngx_ron_count(RON_M_BACKOFF_RETRIES_L, 0, RON_D_RETRY_OP_LEDGER_RPC,
+                      0, 0);
+        return;
+    }
+
+    ngx_ron_count(RON_M_BACKOFF_RETRIES_W, 0, RON_D_SVC_LEDGER,
+                  call->type == RON_FRAME_UNIT ? RON_D_CALL_COMMIT
+                                               : RON_D_CALL_READ, 0);
+}
+
+
+static void
+ngx_ron_ipc_count_timeout(ngx_ron_call_t *call)
+{
+    ngx_ron_count(RON_M_IO_TIMEOUTS,
+                  call->ingest || call->type == RON_FRAME_ADMIN
+                      ? RON_D_SERVICE_LEDGER : RON_D_SERVICE_WALLET,
+                  RON_D_IO_LEDGER_RPC, 0, 0);
 }
 
 
@@ -673,6 +843,11 @@ ngx_ron_ipc_close(ngx_uint_t level, const char *why)
         ngx_queue_remove(q);
         ngx_queue_insert_tail(&ipc->calls, q);
 
+        if (ngx_ron_ipc_is_late(call)) {
+            ngx_ron_ipc_count_timeout(call);
+        }
+
+        call->doubt |= call->sent;
         call->sent = 0;
 
         if (call->tries >= NGX_RON_IPC_TRIES) {
@@ -701,7 +876,11 @@ ngx_ron_ipc_read(ngx_event_t *ev)
     ipc = c->data;
 
     if (ev->timedout) {
-        ngx_ron_ipc_close(NGX_LOG_ERR, "no handshake in time");
+        ngx_ron_count(RON_M_IO_TIMEOUTS, RON_D_SERVICE_LEDGER,
+                      RON_D_IO_CONNECT, 0, 0);
+        ngx_ron_ipc_close(ipc->told ? NGX_LOG_INFO : NGX_LOG_ERR,
+                          "no handshake in time");
+        ipc->told = 1;
         return;
     }
 
@@ -723,6 +902,8 @@ ngx_ron_ipc_read(ngx_event_t *ev)
             ngx_ron_ipc_close(NGX_LOG_INFO, "by the helper");
             return;
         }
+
+        ipc->heard_at = ngx_current_msec;
 
         rc = ron_client_came(ipc->client, n);
 
@@ -873,11 +1054,51 @@ ngx_ron_ipc_on_answer(void *ctx, uint64_t id, ron_frame_type_t type,
 
     call = ngx_rbtree_data(node, ngx_ron_call_t, node);
 
+    if (call->doubt && ngx_ron_ipc_unsaid(type, payload)) {
+        ngx_ron_ipc_done(call, NGX_ABORT, type, ron_null_str);
+        return;
+    }
+
     if (ngx_ron_ipc_dropped(call, type, payload)) {
         return;
     }
 
     ngx_ron_ipc_done(call, NGX_OK, type, payload);
+}
+
+
+/*
+ * "Not now" is true of the copy that it answers.  What was sent before may be
+ * in the committer's hands.
+ */
+
+static ngx_uint_t
+ngx_ron_ipc_unsaid(ron_frame_type_t type, ron_str_t payload)
+{
+    ngx_uint_t        status;
+    ron_status_t      rc;
+    ron_result_t     *results;
+    ron_outcome_t     outcome;
+    ron_msg_batch_t   batch;
+
+    if (type != RON_FRAME_OUTCOME) {
+        return 0;
+    }
+
+    results = ngx_alloc(RON_UNIT_OPS_MAX * sizeof(ron_result_t),
+                        ngx_ron_ipc.log);
+    if (results == NULL) {
+        return 1;
+    }
+
+    rc = ron_msg_outcome_get(payload, &batch, &outcome, results,
+                             RON_UNIT_OPS_MAX);
+
+    status = ron_reason_info(outcome.reason)->status;
+
+    ngx_free(results);
+
+    return rc != RON_OK || status == 429 || status == 503;
 }
 
 

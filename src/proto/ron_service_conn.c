@@ -357,7 +357,17 @@ ron_service_peer_event(ron_service_t *s, uint32_t no, uint64_t serial,
         return;
     }
 
-    if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
+    /*
+     * Who has hung up sends what is unread here again, over a connection that
+     * may be read before this one: the older copy must not come later.
+     */
+
+    if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) {
+        ron_peer_doom(s, p);
+        return;
+    }
+
+    if (events & EPOLLIN) {
         ron_peer_read(s, p);
     }
 
