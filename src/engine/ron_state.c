@@ -8,7 +8,7 @@
 
 
 /* Names live in chunks of this many 4-byte units and never straddle two. */
-#define RON_NAME_CHUNK  (256 * 1024)
+#define RON_NAME_CHUNK  (64 * 1024)
 
 
 typedef enum {
