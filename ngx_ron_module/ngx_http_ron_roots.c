@@ -33,6 +33,7 @@ static ngx_http_ron_feed_t  ngx_http_ron_roots_feed = {
     ngx_string("text/event-stream"),
     ngx_string(": ping\n\n"),
     RON_D_SERVICE_LEDGER,
+    RON_RING_LEDGER,
     ngx_http_ron_roots_pump,
     ngx_http_ron_roots_bye
 };
@@ -67,6 +68,15 @@ ngx_http_ron_roots_watch(uint64_t seq, const ron_msg_commit_t *commit)
 }
 
 
+ngx_uint_t
+ngx_http_ron_roots_drained(uint64_t *seq)
+{
+    *seq = ngx_http_ron_roots_final.seq;
+
+    return ngx_http_ron_roots_ended;
+}
+
+
 /* The newest that anybody here knows of. */
 
 static uint64_t
@@ -88,12 +98,13 @@ ngx_http_ron_roots_head(void)
         head = ngx_max(head, beat.seq);
     }
 
-    cursor = ron_zone_event_cursor(zone);
+    cursor = ron_zone_event_cursor(zone, RON_RING_LEDGER);
 
     if (cursor) {
         cursor--;
 
-        if (ron_zone_event_get(zone, &cursor, &event, &lost) == RON_OK
+        if (ron_zone_event_get(zone, RON_RING_LEDGER, &cursor, &event,
+                               &lost) == RON_OK
             && event.type == RON_EVENT_COMMIT)
         {
             head = ngx_max(head, event.seq);
@@ -241,7 +252,7 @@ ngx_http_ron_roots_ring(ngx_http_ron_stream_t *st)
         return 0;
     }
 
-    rc = ron_zone_event_get(zone, &st->cursor, &event, &lost);
+    rc = ron_zone_event_get(zone, RON_RING_LEDGER, &st->cursor, &event, &lost);
 
     if (lost) {
         ngx_http_ron_roots_lagged(st, lost);
@@ -324,7 +335,8 @@ ngx_http_ron_roots_task(ngx_http_ron_stream_t *st)
     /* what is committed from now on is in the ring */
 
     if (ngx_ron_zone()) {
-        st->cursor = ron_zone_event_cursor(ngx_ron_zone());
+        st->cursor = ron_zone_event_cursor(ngx_ron_zone(),
+                                           RON_RING_LEDGER);
     }
 
     st->reading = ngx_http_ron_task_post(st->request, task) == NGX_DONE;

@@ -49,6 +49,7 @@ static void ngx_http_ron_stream_tick(ngx_event_t *ev);
 static void ngx_http_ron_stream_each(
     void (*handler)(ngx_http_ron_stream_t *st));
 static void ngx_http_ron_stream_tend(ngx_http_ron_stream_t *st);
+static void ngx_http_ron_stream_depth(void);
 static void ngx_http_ron_stream_cleanup(void *data);
 static void ngx_http_ron_stream_gauge(ngx_uint_t service, ngx_int_t n);
 
@@ -538,6 +539,7 @@ static void
 ngx_http_ron_stream_tick(ngx_event_t *ev)
 {
     ngx_http_ron_stream_each(ngx_http_ron_stream_tend);
+    ngx_http_ron_stream_depth();
 
     if (ngx_http_ron_streams_n) {
         ngx_add_timer(ev, NGX_HTTP_RON_STREAM_TICK);
@@ -617,6 +619,46 @@ ngx_http_ron_stream_tend(ngx_http_ron_stream_t *st)
 }
 
 
+/* How far the slowest one is behind its ring. */
+
+static void
+ngx_http_ron_stream_depth(void)
+{
+    uint32_t                slot;
+    uint64_t                n, depth[RON_RING_N];
+    ngx_queue_t            *q;
+    ron_zone_t             *zone;
+    ngx_http_ron_stream_t  *st;
+
+    zone = ngx_ron_zone();
+
+    if (zone == NULL) {
+        return;
+    }
+
+    ngx_memzero(depth, sizeof(depth));
+
+    for (q = ngx_queue_head(&ngx_http_ron_streams);
+         q != ngx_queue_sentinel(&ngx_http_ron_streams);
+         q = ngx_queue_next(q))
+    {
+        st = ngx_queue_data(q, ngx_http_ron_stream_t, queue);
+
+        n = ron_zone_event_cursor(zone, st->feed->ring) - st->cursor;
+        n = ngx_min(n, RON_ZONE_EVENTS);
+
+        depth[st->feed->ring] = ngx_max(depth[st->feed->ring], n);
+    }
+
+    slot = ngx_ron_slot();
+
+    ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_L, 0, RON_D_Q_ROOT_PUB, 0, 0,
+                   depth[RON_RING_LEDGER]);
+    ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_W, 0, RON_D_QUEUE_W_EVENTS,
+                   0, 0, depth[RON_RING_WALLET]);
+}
+
+
 static void
 ngx_http_ron_stream_cleanup(void *data)
 {
@@ -640,31 +682,43 @@ ngx_http_ron_stream_cleanup(void *data)
 }
 
 
-ngx_int_t
-ngx_http_ron_stream_since(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
-    uint64_t *since)
+ngx_str_t *
+ngx_http_ron_stream_field(ngx_http_request_t *r, ngx_str_t *name)
 {
-    ron_str_t         s;
     ngx_uint_t        i;
     ngx_list_part_t  *part;
     ngx_table_elt_t  *h;
-
-    static ngx_str_t  name = ngx_string("last-event-id");
-
-    s = ron_api_arg(ctx->args, ctx->args_n, ron_str("since"));
 
     for (part = &r->headers_in.headers.part; part; part = part->next) {
         h = part->elts;
 
         for (i = 0; i < part->nelts; i++) {
 
-            if (h[i].key.len == name.len
-                && ngx_strncmp(h[i].lowcase_key, name.data, name.len) == 0)
+            if (h[i].key.len == name->len
+                && ngx_strncmp(h[i].lowcase_key, name->data, name->len) == 0)
             {
-                s = ngx_ron_str(&h[i].value);
+                return &h[i].value;
             }
         }
     }
+
+    return NULL;
+}
+
+
+ngx_int_t
+ngx_http_ron_stream_since(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    uint64_t *since)
+{
+    ron_str_t         s;
+    ngx_str_t        *value;
+
+    static ngx_str_t  name = ngx_string("last-event-id");
+
+    value = ngx_http_ron_stream_field(r, &name);
+
+    s = value ? ngx_ron_str(value)
+              : ron_api_arg(ctx->args, ctx->args_n, ron_str("since"));
 
     if (s.data == NULL || s.len == 0) {
         return NGX_DECLINED;

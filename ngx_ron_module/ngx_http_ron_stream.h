@@ -21,6 +21,7 @@ typedef struct {
     ngx_str_t     type;
     ngx_str_t     ping;
     ngx_uint_t    service;              /* RON_D_SERVICE_* */
+    ron_ring_t    ring;
 
     /*
      * Puts what there is and what has room.  NGX_OK; NGX_DONE: nothing comes
@@ -86,10 +87,21 @@ ngx_int_t ngx_http_ron_stream_since(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, uint64_t *since);
 
 
+/* The value of a header, by its name in lower case. */
+ngx_str_t *ngx_http_ron_stream_field(ngx_http_request_t *r, ngx_str_t *name);
+
+
+/* GET /v1/audit/stream */
+ngx_int_t ngx_http_ron_events_stream(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx);
+
 /* GET /ledger/roots/stream */
 ngx_int_t ngx_http_ron_roots_stream(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 void ngx_http_ron_roots_init(void);
+
+/* The ledger was drained, and this was its last seq. */
+ngx_uint_t ngx_http_ron_roots_drained(uint64_t *seq);
 
 
 extern ngx_module_t  ngx_http_ron_stream_module;

@@ -1,5 +1,6 @@
 
 #include "ngx_http_ron_remote.h"
+#include "ngx_http_ron_stream.h"
 #include "ron_port.h"
 #include "ron_receipt.h"
 
@@ -89,6 +90,9 @@ static ngx_http_ron_route_t  ngx_http_ron_wallet_routes[] = {
     { ngx_string("tx/"), NGX_HTTP_GET, NGX_HTTP_RON_PREFIX,
       RON_CAP_ACT_READ, 0, ngx_http_ron_wallet_tx,
       RON_D_ROUTE_WALLET_TX },
+
+    { ngx_string("audit/stream"), NGX_HTTP_GET, 0, 0, 0,
+      ngx_http_ron_events_stream, RON_D_ROUTE_WALLET_AUDIT },
 
     { ngx_null_string, 0, 0, 0, 0, NULL, 0 }
 };

@@ -7,6 +7,7 @@
  *     ngx_ron_helper.c     in the helper: starts, watches and stops libron
  *     ngx_ron_sample.c     what the helper counts
  *     ngx_ron_ipc.c        in a worker: calls to the helper
+ *     ngx_ron_events.c     in the helper: events into the zone's rings
  *     ngx_ron_slot.c       a process's counters in the zone
  *     ngx_ron_log.c        lines of libron's threads into NGINX's log
  *     ngx_http_ron_*.c     HTTP
@@ -138,6 +139,16 @@ void ngx_ron_sample(const ron_service_stat_t *stat);
 
 /* The path manager, and what NGINX's cache manager process is for us. */
 ngx_msec_t ngx_ron_helper_manager(void *data);
+
+
+/*
+ * In the helper: the wallet's audit events, on the sequencer's thread, and
+ * the invalidator of balances, which follows the ledger bus.
+ */
+void ngx_ron_events_init(ngx_cycle_t *cycle);
+void ngx_ron_events_on_unit(void *ctx, const ron_unit_t *unit,
+    const ron_outcome_t *outcome, uint64_t time_ms);
+void ngx_ron_events_follow(ngx_log_t *log);
 
 
 /*

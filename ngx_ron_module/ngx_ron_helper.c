@@ -150,6 +150,7 @@ ngx_ron_helper_init(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
     }
 
     ngx_ron_slot_claim(cycle);
+    ngx_ron_events_init(cycle);
     ngx_ron_helper_wrap(cycle);
 
     sh = ngx_ron_shared(cycle);
@@ -213,7 +214,9 @@ ngx_ron_helper_newest(void)
 
     cursor = 0;
 
-    while (ron_zone_event_get(zone, &cursor, &event, &lost) == RON_OK) {
+    while (ron_zone_event_get(zone, RON_RING_LEDGER, &cursor, &event, &lost)
+           == RON_OK)
+    {
         if (event.type == RON_EVENT_COMMIT) {
             seq = ngx_max(seq, event.seq);
         }
@@ -349,6 +352,7 @@ ngx_ron_helper_tick(ngx_event_t *ev)
 
     ngx_ron_log_flush(ev->log);
     ngx_ron_helper_publish();
+    ngx_ron_events_follow(ev->log);
 
     if (++ngx_ron_helper_ticks % NGX_RON_SWEEP == 0) {
 
@@ -422,6 +426,7 @@ ngx_ron_helper_start(ngx_event_t *ev)
     conf.unclean = ngx_ron_helper_unclean;
     conf.published_seq = ngx_ron_helper_published;
     conf.on_head = ngx_ron_helper_on_head;
+    conf.on_unit = ngx_ron_events_on_unit;
     conf.on_commit = ngx_ron_helper_on_commit;
     conf.on_state = ngx_ron_helper_on_state;
     conf.ctx = ngx_ron_shared(cycle);
@@ -568,7 +573,7 @@ ngx_ron_helper_on_commit(void *ctx, const ron_batch_t *batch)
     event.data_len = RON_HASH_LEN;
     memcpy(event.data, batch->root.b, RON_HASH_LEN);
 
-    (void) ron_zone_event_put(zone, &event);
+    (void) ron_zone_event_put(zone, RON_RING_LEDGER, &event);
 
     slot = ngx_ron_slot();
 

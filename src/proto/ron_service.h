@@ -79,12 +79,15 @@ typedef struct {
 
     /*
      * Called on the sequencer's thread, never blocking: when the ledger has
-     * been taken over and its head is known; after each durable batch (for
-     * the zone); and on each change of state.  The reason of SAFE_MODE is a
+     * been taken over and its head is known; for each unit of a durable batch
+     * and its outcome, and after the batch (for the zone); and on each change
+     * of state.  The reason of SAFE_MODE is a
      * word of RON_SERVICE_SAFE, ": ", and a sentence.
      */
     void  (*on_head)(void *ctx, uint64_t seq, uint64_t time_ms,
         const ron_hash_t *root);
+    void  (*on_unit)(void *ctx, const ron_unit_t *unit,
+        const ron_outcome_t *outcome, uint64_t time_ms);
     void  (*on_commit)(void *ctx, const ron_batch_t *batch);
     void  (*on_state)(void *ctx, ron_life_t state, const char *reason);
     void   *ctx;

@@ -477,6 +477,11 @@ ron_service_answer_batch(ron_service_t *s, const ron_batch_t *batch)
             continue;
         }
 
+        if (s->conf.on_unit) {
+            s->conf.on_unit(s->conf.ctx, &item->unit, &batch->outcomes[i],
+                            batch->time_ms);
+        }
+
         ron_buf_reset(&s->scratch);
         status = ron_msg_outcome_put(&s->scratch, &head, &batch->outcomes[i]);
 

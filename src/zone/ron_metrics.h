@@ -52,7 +52,8 @@
 
 #define RON_DIM_QUEUE_W(X)                                                    \
     X(QUEUE_W, WORK, "work")                                                  \
-    X(QUEUE_W, EVENTS, "events")
+    X(QUEUE_W, EVENTS, "events")                                              \
+    X(QUEUE_W, LEDGER, "ledger")
 
 #define RON_DIM_QUEUE_R(X)                                                    \
     X(QUEUE_R, WORK_REQ, "work_req")                                          \
@@ -80,7 +81,8 @@
     X(ENDPOINT_W, BATCH, "batch")                                             \
     X(ENDPOINT_W, BALANCE, "balance")                                         \
     X(ENDPOINT_W, OUTCOME, "outcome")                                         \
-    X(ENDPOINT_W, TX, "tx")
+    X(ENDPOINT_W, TX, "tx")                                                   \
+    X(ENDPOINT_W, AUDIT, "audit")
 
 #define RON_DIM_ENDPOINT_R(X)  X(ENDPOINT_R, COMPUTE, "compute")
 
@@ -294,6 +296,7 @@
     X(ROUTE, WALLET_BALANCE, "/v1/balance")                                   \
     X(ROUTE, WALLET_OUTCOME, "/v1/outcome")                                   \
     X(ROUTE, WALLET_TX, "/v1/tx/{txid}")                                      \
+    X(ROUTE, WALLET_AUDIT, "/v1/audit/stream")                                \
     X(ROUTE, WALLET_OTHER, "other")                                           \
     X(ROUTE, REWARDER_COMPUTE, "/rewarder/epochs/{epoch}/compute")            \
     X(ROUTE, REWARDER_EPOCH, "/rewarder/epochs/{epoch}")                      \

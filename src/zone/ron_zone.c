@@ -92,8 +92,7 @@ ron_zone_layout(void *region, size_t len, ron_zone_t *zone)
     zone->beat = ron_zone_take(&at, 3 * RON_ZONE_LINE);
     zone->slots = ron_zone_take(&at, RON_ZONE_SLOTS * RON_ZONE_LINE);
     zone->breakers = ron_zone_take(&at, RON_ZONE_BREAKERS * RON_BREAKER_WORDS);
-    zone->ring = ron_zone_take(&at, RON_ZONE_LINE
-                                    + RON_ZONE_EVENTS * RON_EVENT_WORDS);
+    zone->rings = ron_zone_take(&at, RON_RING_N * RON_RING_WORDS);
     zone->metrics = ron_zone_take(&at, (size_t) RON_ZONE_SLOTS
                                        * RON_ZONE_BLOCK);
 
@@ -137,7 +136,7 @@ ron_zone_layout_sum(const ron_zone_t *zone)
 {
     const uint64_t  facts[] = {
         zone->len, zone->beat, zone->slots, zone->metrics, zone->breakers,
-        zone->ring, zone->balances, zone->idem, zone->tokens, zone->nonces,
+        zone->rings, zone->balances, zone->idem, zone->tokens, zone->nonces,
         zone->rates, zone->balance_buckets, zone->idem_buckets,
         zone->token_buckets, zone->nonce_buckets, zone->rate_buckets,
         RON_ZONE_SLOTS, RON_ZONE_BLOCK, RON_EVENT_WORDS,

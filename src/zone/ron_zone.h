@@ -11,7 +11,7 @@
  *     slots      one a process: who owns it, what it has admitted
  *     metrics    one block of cells a slot
  *     breakers   a small table
- *     ring       the last 1 024 ledger events
+ *     rings      the last 1 024 events of the ledger, and of the wallet
  *     balances   \
  *     idem        > caches: buckets of 8 entries, share of what is left
  *     tokens     /
@@ -67,7 +67,7 @@ typedef struct {
     size_t    slots;
     size_t    metrics;
     size_t    breakers;
-    size_t    ring;
+    size_t    rings;
     size_t    balances;
     size_t    idem;
     size_t    tokens;
@@ -288,12 +288,19 @@ ron_breaker_state_t ron_zone_breaker_look(const ron_zone_t *zone,
     uint32_t breaker, uint64_t *since_ms);
 
 
-/* ---- the ring of ledger events: one writer, any number of readers ------- */
+/* ---- rings of events: one writer, any number of readers ----------------- */
+
+/* LEDGER is the ledger bus: what is durable.  WALLET is the audit stream's. */
+typedef enum {
+    RON_RING_LEDGER = 0,
+    RON_RING_WALLET,
+    RON_RING_N
+} ron_ring_t;
 
 typedef enum {
     RON_EVENT_COMMIT = 1,           /* a batch is durable: seq, count, root */
     RON_EVENT_STATE,                /* seq: the state */
-    RON_EVENT_WALLET                /* data: JSON of an accepted operation */
+    RON_EVENT_WALLET                /* what became of a wallet operation */
 } ron_event_type_t;
 
 typedef struct {
@@ -307,19 +314,51 @@ typedef struct {
 } ron_event_t;
 
 /* index is given here.  RON_ERANGE: data too long. */
-ron_status_t ron_zone_event_put(const ron_zone_t *zone,
+ron_status_t ron_zone_event_put(const ron_zone_t *zone, ron_ring_t ring,
     const ron_event_t *event);
 
 /* Where a new subscriber begins: behind the newest event. */
-uint64_t ron_zone_event_cursor(const ron_zone_t *zone);
+uint64_t ron_zone_event_cursor(const ron_zone_t *zone, ron_ring_t ring);
 
 /*
  * The event at *cursor, which moves on.  RON_AGAIN: nothing newer.  *lost:
  * so many were overwritten before they were read; the cursor is then at the
  * oldest that is left.
  */
-ron_status_t ron_zone_event_get(const ron_zone_t *zone, uint64_t *cursor,
-    ron_event_t *event, uint64_t *lost);
+ron_status_t ron_zone_event_get(const ron_zone_t *zone, ron_ring_t ring,
+    uint64_t *cursor, ron_event_t *event, uint64_t *lost);
+
+/*
+ * A ring that nobody reads need not be filled: subscribers say now and then
+ * that they listen, and the writer asks whether one did in the last minute.
+ */
+void ron_zone_ring_listen(const ron_zone_t *zone, ron_ring_t ring,
+    uint64_t now_ms);
+bool ron_zone_ring_heard(const ron_zone_t *zone, ron_ring_t ring,
+    uint64_t now_ms);
+
+
+/* ---- the invalidator of balances, a reader of the ledger bus ------------ */
+
+/*
+ * Balances are published with their commit, before its event is.  So a commit
+ * whose event does not join on to the one before, or an event that was
+ * overwritten before it was read, means that balances may have changed which
+ * nobody here has seen: then all of them are dropped.
+ */
+typedef struct {
+    uint64_t  cursor;
+    uint64_t  seq;                  /* followed up to here; 0: not yet */
+} ron_zone_bus_t;
+
+/* Where it begins: at the newest event. */
+void ron_zone_bus_init(const ron_zone_t *zone, ron_zone_bus_t *bus);
+
+/*
+ * Reads what is new.  How many commits were missed; when that is not 0, the
+ * balances have been dropped.
+ */
+uint64_t ron_zone_bus_follow(const ron_zone_t *zone, ron_zone_bus_t *bus);
 
 
 /* ---- inside ------------------------------------------------------------- */

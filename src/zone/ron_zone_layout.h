@@ -49,6 +49,7 @@
 #define RON_BEAT_SYNC        16                     /* a word of its own */
 #define RON_EVENT_DATA       (6 + RON_ZONE_EVENT_MAX / 8)
 #define RON_EVENT_WORDS      ((RON_ZONE_REC_DATA + RON_EVENT_DATA + 7) / 8 * 8)
+#define RON_RING_WORDS       (RON_ZONE_LINE + RON_ZONE_EVENTS * RON_EVENT_WORDS)
 #define RON_PAIR_WORDS       (2 * RON_ZONE_WAYS)    /* nonces, rates */
 #define RON_BREAKER_WORDS    32
 #define RON_BREAKER_BUCKETS  10

@@ -20,6 +20,7 @@
 
 #define ZONE_LEN   (48 * 1024 * 1024)
 #define THREADS    4
+#define BUS      RON_RING_LEDGER
 
 
 typedef struct {
@@ -961,7 +962,7 @@ race_ring(void *arg)
     for ( ;; ) {
         bool  stop = atomic_load(r->stop);
 
-        if (ron_zone_event_get(r->zone, &cursor, &e, &lost) == RON_OK) {
+        if (ron_zone_event_get(r->zone, BUS, &cursor, &e, &lost) == RON_OK) {
             r->seen++;
             r->lost += lost;
             r->wrong += e.index < next || e.seq != e.index * 3
@@ -979,6 +980,76 @@ race_ring(void *arg)
 }
 
 
+/* The invalidator: what it did not see, it does not guess. */
+
+static void
+test_bus(void)
+{
+    uint64_t            i, cursor, lost;
+    ron_str_t           a;
+    ron_zone_t          zone;
+    ron_event_t         e;
+    ron_zone_bus_t      bus;
+    ron_zone_balance_t  b, got;
+
+    test_zone(&zone);
+    a = ron_str("a");
+    memset(&b, 0, sizeof(b));
+    memset(&e, 0, sizeof(e));
+    b.available = 7;
+    e.type = RON_EVENT_COMMIT;
+    e.count = 2;
+
+    e.seq = 100;
+    (void) ron_zone_event_put(&zone, BUS, &e);
+    ron_zone_bus_init(&zone, &bus);
+    ron_zone_balance_put(&zone, a, a, &b, 1);
+
+    for (e.seq = 110; e.seq <= 120; e.seq += 2) {
+        (void) ron_zone_event_put(&zone, BUS, &e);
+    }
+    is_u64(ron_zone_bus_follow(&zone, &bus), 0, "commits that join on");
+    is_u64(ron_zone_bus_follow(&zone, &bus), 0, "nothing new");
+    is_status(ron_zone_balance_get(&zone, a, a, &got, 1), RON_OK,
+              "balances are kept");
+
+    e.seq = 124;
+    (void) ron_zone_event_put(&zone, BUS, &e);
+    is_u64(ron_zone_bus_follow(&zone, &bus), 1, "a commit is missing");
+    is_status(ron_zone_balance_get(&zone, a, a, &got, 1), RON_ENOTFOUND,
+              "all balances are dropped");
+    ron_zone_balance_put(&zone, a, a, &b, 1);
+    e.seq = 126;
+    (void) ron_zone_event_put(&zone, BUS, &e);
+    is_u64(ron_zone_bus_follow(&zone, &bus), 0, "and it goes on");
+
+    for (i = 0; i < 1024 + 5; i++) {
+        e.seq += 2;
+        (void) ron_zone_event_put(&zone, BUS, &e);
+    }
+    is_u64(ron_zone_bus_follow(&zone, &bus), 5, "slower than the bus");
+    is_status(ron_zone_balance_get(&zone, a, a, &got, 1), RON_ENOTFOUND,
+              "all balances are dropped");
+    is_u64(ron_zone_bus_follow(&zone, &bus), 0, "once");
+
+    cursor = ron_zone_event_cursor(&zone, RON_RING_WALLET);
+    is_u64(cursor, 0, "the wallet's ring is another one");
+    e.seq = 1;
+    (void) ron_zone_event_put(&zone, RON_RING_WALLET, &e);
+    is_status(ron_zone_event_get(&zone, RON_RING_WALLET, &cursor, &e, &lost),
+              RON_OK, "with events of its own");
+    is_u64(e.seq, 1, "this one");
+    is_u64(ron_zone_bus_follow(&zone, &bus), 0, "that the bus does not have");
+
+    ok(!ron_zone_ring_heard(&zone, RON_RING_WALLET, 1000), "nobody listens");
+    ron_zone_ring_listen(&zone, RON_RING_WALLET, 1000);
+    ok(ron_zone_ring_heard(&zone, RON_RING_WALLET, 60999)
+       && !ron_zone_ring_heard(&zone, RON_RING_WALLET, 61000)
+       && !ron_zone_ring_heard(&zone, BUS, 1000), "for a minute");
+    test_unmap(&zone);
+}
+
+
 static void
 test_ring(void)
 {
@@ -990,37 +1061,39 @@ test_ring(void)
     ron_event_t   e, got;
 
     test_zone(&zone);
-    cursor = ron_zone_event_cursor(&zone);
-    is_status(ron_zone_event_get(&zone, &cursor, &got, &lost), RON_AGAIN,
+    cursor = ron_zone_event_cursor(&zone, BUS);
+    is_status(ron_zone_event_get(&zone, BUS, &cursor, &got, &lost), RON_AGAIN,
               "nothing yet");
     memset(&e, 0, sizeof(e));
     e.type = RON_EVENT_COMMIT;
     e.seq = 12;
     e.data_len = 4;
     memcpy(e.data, "root", 4);
-    is_status(ron_zone_event_put(&zone, &e), RON_OK, "put");
-    is_status(ron_zone_event_get(&zone, &cursor, &got, &lost), RON_OK, "got");
+    is_status(ron_zone_event_put(&zone, BUS, &e), RON_OK, "put");
+    is_status(ron_zone_event_get(&zone, BUS, &cursor, &got, &lost), RON_OK,
+              "got");
     ok(got.seq == 12 && got.index == 0 && lost == 0
        && memcmp(got.data, "root", 4) == 0, "it");
     e.data_len = RON_ZONE_EVENT_MAX + 1;
-    is_status(ron_zone_event_put(&zone, &e), RON_ERANGE, "too long");
+    is_status(ron_zone_event_put(&zone, BUS, &e), RON_ERANGE, "too long");
 
     e.data_len = 0;
     for (i = 0; i < 1024 + 10; i++) {
-        (void) ron_zone_event_put(&zone, &e);
+        (void) ron_zone_event_put(&zone, BUS, &e);
     }
-    is_status(ron_zone_event_get(&zone, &cursor, &got, &lost), RON_OK,
+    is_status(ron_zone_event_get(&zone, BUS, &cursor, &got, &lost), RON_OK,
               "a slow subscriber");
     is_u64(lost, 10, "is told that it lost 10");
     is_u64(got.index, 11, "and goes on with the oldest there is");
-    for (i = 1; ron_zone_event_get(&zone, &cursor, &got, &lost) == RON_OK;
+    for (i = 1;
+         ron_zone_event_get(&zone, BUS, &cursor, &got, &lost) == RON_OK;
          i++)
     { /* void */ }
     is_u64(i, 1024, "1024 of them");
     cursor = 999999;
-    is_status(ron_zone_event_get(&zone, &cursor, &got, &lost), RON_AGAIN,
+    is_status(ron_zone_event_get(&zone, BUS, &cursor, &got, &lost), RON_AGAIN,
               "a cursor of another life");
-    is_u64(cursor, ron_zone_event_cursor(&zone), "begins at the end");
+    is_u64(cursor, ron_zone_event_cursor(&zone, BUS), "begins at the end");
     test_unmap(&zone);
 
     test_zone(&zone);
@@ -1034,7 +1107,7 @@ test_ring(void)
     for (i = 0; i < 100000; i++) {
         e.seq = i * 3;
         e.data_len = i % RON_ZONE_EVENT_MAX;
-        (void) ron_zone_event_put(&zone, &e);
+        (void) ron_zone_event_put(&zone, BUS, &e);
     }
     atomic_store(&stop, true);
     total = 0;
@@ -1303,6 +1376,7 @@ main(void)
     test_rates();
     test_breakers();
     test_ring();
+    test_bus();
     test_metrics();
     test_registry();
 
