@@ -39,6 +39,7 @@ typedef struct ngx_http_ron_route_s  ngx_http_ron_route_t;
 #define NGX_HTTP_RON_WRITE   0x08       /* refused while writes are shed */
 #define NGX_HTTP_RON_KEY     0x10       /* Idempotency-Key is required */
 #define NGX_HTTP_RON_LINES   0x20       /* or application/x-ndjson */
+#define NGX_HTTP_RON_GZIP    0x40       /* the body may be compressed */
 
 struct ngx_http_ron_route_s {
     ngx_str_t    path;
@@ -99,6 +100,7 @@ struct ngx_http_ron_ctx_s {
 
     ron_str_t               body;
     ron_buf_t               body_buf;
+    ron_buf_t               body_plain;         /* inflated */
     ngx_event_t             body_timer;
 
     ngx_uint_t              args_n;
@@ -109,6 +111,9 @@ struct ngx_http_ron_ctx_s {
     void                   *remote;     /* ngx_http_ron_rcall_t */
     void                   *data;               /* a task's thread */
     ngx_uint_t              number;             /* the service's own */
+    ngx_str_t               held_account;       /* of a hold that was read */
+    ngx_str_t               held_asset;
+    ngx_uint_t              retry_after;        /* s; 0: as always */
 
     ron_reason_t            reason;             /* of a problem */
     ngx_str_t               problem;            /* for the filter */
@@ -125,6 +130,8 @@ struct ngx_http_ron_ctx_s {
     unsigned                admitted:1;
     unsigned                replied:1;
     unsigned                key_twice:1;
+    unsigned                encoded_twice:1;
+    unsigned                gzip:1;
     unsigned                final:1;    /* an unknown outcome stays so */
     unsigned                replaced:1;
 };
@@ -136,6 +143,10 @@ ngx_http_ron_ctx_t *ngx_http_ron_get_ctx(ngx_http_request_t *r);
 /* The directive of a service's location. */
 char *ngx_http_ron_set_service(ngx_conf_t *cf,
     ngx_http_ron_service_t *service);
+
+/* A small file, whole; `secret`: nobody else may read it. */
+ngx_int_t ngx_http_ron_read_secret(ngx_conf_t *cf, ngx_str_t *name,
+    ngx_uint_t secret, ngx_str_t *text);
 
 /* Content handler of all services. */
 ngx_int_t ngx_http_ron_handler(ngx_http_request_t *r);

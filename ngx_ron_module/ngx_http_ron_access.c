@@ -5,13 +5,14 @@
  * its counters.
  */
 
-#include "ngx_http_ron.h"
+#include "ngx_http_ron_limit.h"
 
 
 static ngx_int_t ngx_http_ron_access_route(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ngx_http_ron_service_t *service);
 static ngx_int_t ngx_http_ron_access_headers(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
+static ngx_int_t ngx_http_ron_access_encoding(ngx_http_ron_ctx_t *ctx);
 static ngx_int_t ngx_http_ron_access_capability(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ngx_http_ron_service_t *service);
 static ngx_int_t ngx_http_ron_allow_header(ngx_http_request_t *r,
@@ -261,13 +262,12 @@ ngx_http_ron_access_headers(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 
     encoding:
 
-        if (ctx->content_encoding.len
-            && !(ctx->content_encoding.len == 8
-                 && ngx_strncasecmp(ctx->content_encoding.data,
-                                    (u_char *) "identity", 8) == 0))
-        {
+        if (ngx_http_ron_access_encoding(ctx) != NGX_OK) {
             return ngx_http_ron_refuse(r, RON_REASON_MEDIA_TYPE,
-                                       "no content encoding is accepted",
+                                       flags & NGX_HTTP_RON_GZIP
+                                       ? "gzip is the only content encoding "
+                                         "that is accepted"
+                                       : "no content encoding is accepted",
                                        NULL);
         }
     }
@@ -298,12 +298,43 @@ ngx_http_ron_access_headers(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 
 
 static ngx_int_t
+ngx_http_ron_access_encoding(ngx_http_ron_ctx_t *ctx)
+{
+    ngx_str_t  *e;
+
+    e = &ctx->content_encoding;
+
+    if (e->len == 0
+        || (!ctx->encoded_twice && e->len == 8
+            && ngx_strncasecmp(e->data, (u_char *) "identity", 8) == 0))
+    {
+        return NGX_OK;
+    }
+
+    if (!(ctx->route->flags & NGX_HTTP_RON_GZIP) || ctx->encoded_twice
+        || ((e->len != 4
+             || ngx_strncasecmp(e->data, (u_char *) "gzip", 4) != 0)
+            && (e->len != 6
+                || ngx_strncasecmp(e->data, (u_char *) "x-gzip", 6) != 0)))
+    {
+        return NGX_DECLINED;
+    }
+
+    ctx->gzip = 1;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
 ngx_http_ron_access_capability(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ngx_http_ron_service_t *service)
 {
     ron_str_t                  token, addr;
     ngx_str_t                 *value;
     ron_cap_error_t            err;
+    ron_api_error_t            refused;
+    ron_api_policy_t           policy;
     struct sockaddr_in        *sin;
     ngx_http_ron_loc_conf_t   *rlcf;
 #if (NGX_HAVE_INET6)
@@ -394,7 +425,18 @@ ngx_http_ron_access_capability(ngx_http_request_t *r,
                                    "service or act", NULL);
     }
 
-    return NGX_OK;
+    if (ctx->route->act == RON_CAP_ACT_ADMIN) {
+        ngx_http_ron_limit_policy(r, ctx, &policy);
+
+        if (ron_api_policy_read(&policy, ctx->cap, RON_CAP_ACT_ADMIN,
+                                ron_null_str, ron_null_str, &refused)
+            != RON_OK)
+        {
+            return ngx_http_ron_problem(r, &refused);
+        }
+    }
+
+    return ngx_http_ron_limit_rate(r, ctx);
 }
 
 

@@ -1,4 +1,5 @@
 
+#include "ngx_http_ron_limit.h"
 #include "ngx_http_ron_stream.h"
 #include "ron_receipt.h"
 
@@ -214,6 +215,7 @@ ngx_http_ron_ledger_ingest(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     ron_status_t      rc;
     ngx_ron_call_t   *call;
     ron_api_error_t   err;
+    ron_api_policy_t  policy;
 
     rc = ron_api_ingest_parse(&ngx_http_ron_ledger_api, ctx->body, &err);
 
@@ -221,6 +223,12 @@ ngx_http_ron_ledger_ingest(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         rc = ron_api_allow(ctx->cap, RON_CAP_SVC_LEDGER,
                            &ngx_http_ron_ledger_api.unit,
                            &ngx_http_ron_ledger_cap, &unknown, &err);
+    }
+
+    if (rc == RON_OK) {
+        ngx_http_ron_limit_policy(r, ctx, &policy);
+        rc = ron_api_policy(&policy, ctx->cap, RON_CAP_ACT_INGEST,
+                            &ngx_http_ron_ledger_api.unit, &unknown, &err);
     }
 
     if (rc == RON_EINVAL) {
@@ -576,9 +584,9 @@ ngx_http_ron_ledger_entry_after(ngx_http_request_t *r,
     }
 
     if ((!(e.fields & RON_F_ACCOUNT)
-         || ron_api_allow_read(ctx->cap, e.account, e.asset, &err) != RON_OK)
+         || ngx_http_ron_limit_read(r, ctx, e.account, e.asset, &err) != RON_OK)
         && (!(e.fields & RON_F_TO)
-            || ron_api_allow_read(ctx->cap, e.to, e.asset, &err) != RON_OK))
+            || ngx_http_ron_limit_read(r, ctx, e.to, e.asset, &err) != RON_OK))
     {
         return ngx_http_ron_problem(r, &err);
     }
@@ -686,7 +694,9 @@ ngx_http_ron_ledger_account(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
                                    "not an account", "account");
     }
 
-    if (ron_api_allow_read(ctx->cap, account, ron_null_str, &err) != RON_OK) {
+    if (ngx_http_ron_limit_read(r, ctx, account, ron_null_str, &err)
+        != RON_OK)
+    {
         return ngx_http_ron_problem(r, &err);
     }
 

@@ -25,8 +25,6 @@ static char *ngx_http_ron_set_assets(ngx_conf_t *cf, ngx_command_t *cmd,
 static ngx_int_t ngx_http_ron_add_zone(ngx_conf_t *cf, ngx_str_t *name,
     size_t size);
 static ngx_int_t ngx_http_ron_init_zone(ngx_shm_zone_t *zone, void *data);
-static ngx_int_t ngx_http_ron_read_secret(ngx_conf_t *cf, ngx_str_t *name,
-    ngx_uint_t secret, ngx_str_t *text);
 static void ngx_http_ron_free_keys(void *data);
 static ngx_int_t ngx_http_ron_add_variables(ngx_conf_t *cf);
 static ngx_int_t ngx_http_ron_variable(ngx_http_request_t *r,
@@ -381,7 +379,7 @@ ngx_http_ron_free_keys(void *data)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_ron_read_secret(ngx_conf_t *cf, ngx_str_t *name, ngx_uint_t secret,
     ngx_str_t *text)
 {

@@ -15,7 +15,7 @@
  * a problem like any other; after it, the problem is the last line.
  */
 
-#include "ngx_http_ron.h"
+#include "ngx_http_ron_limit.h"
 #include "ron_api_ndjson.h"
 #include "ron_port.h"
 
@@ -404,6 +404,7 @@ ngx_http_ron_nd_batch(ngx_http_ron_nd_t *st, size_t len)
     ron_status_t              rc;
     ngx_time_t               *tp;
     ngx_http_ron_loc_conf_t  *rlcf;
+    ron_api_policy_t          policy;
     ngx_http_ron_nd_batch_t  *nb;
 
     for (i = 0; st->batch[i].stream; i++) { /* void */ }
@@ -415,12 +416,17 @@ ngx_http_ron_nd_batch(ngx_http_ron_nd_t *st, size_t len)
 
     nb->batch.first = st->line;
 
+    ngx_http_ron_limit_policy(st->request, st->ctx, &policy);
+    ngx_http_ron_nd_space.policy = &policy;
+
     ngx_http_ron_checks_begin(st->ctx);
 
     rc = ron_api_ndjson_parse(&ngx_http_ron_nd_space, text, st->ctx->cap,
                               st->results, &nb->batch, &st->out);
 
     ngx_http_ron_checks_end(st->ctx);
+
+    ngx_http_ron_nd_space.policy = NULL;
 
     if (rc != RON_OK) {
         return NGX_ERROR;

@@ -3,8 +3,10 @@
  * A request from its context to its reply.
  */
 
+#include "ngx_http_ron_limit.h"
 #include "ngx_http_ron_remote.h"
 #include "ron_codec.h"
+#include "ron_gunzip.h"
 #include "ron_port.h"
 
 
@@ -25,6 +27,8 @@ static void ngx_http_ron_body(ngx_http_request_t *r);
 static void ngx_http_ron_body_read(ngx_http_request_t *r);
 static void ngx_http_ron_body_late(ngx_event_t *ev);
 static ngx_int_t ngx_http_ron_body_take(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx);
+static ngx_int_t ngx_http_ron_body_inflate(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 static void ngx_http_ron_body_done(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
@@ -122,6 +126,7 @@ ngx_http_ron_ctx_cleanup(void *data)
     }
 
     ron_buf_free(&ctx->body_buf);
+    ron_buf_free(&ctx->body_plain);
     ngx_http_ron_release(ctx);
     ngx_http_ron_count_gone(ctx);
 }
@@ -166,6 +171,10 @@ ngx_http_ron_ctx_headers(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 
             if (field->data && field == &ctx->idem_key) {
                 ctx->key_twice = 1;
+            }
+
+            if (field->data && field == &ctx->content_encoding) {
+                ctx->encoded_twice = 1;
             }
 
             *field = header[i].value;
@@ -617,9 +626,61 @@ ngx_http_ron_body_take(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 }
 
 
+/*
+ * What it may become is known before: so many times what came, and not more
+ * than the directive says, so a bomb costs no more than that.
+ */
+
+static ngx_int_t
+ngx_http_ron_body_inflate(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
+{
+    size_t                           max;
+    ngx_http_ron_limit_main_conf_t  *lmcf;
+
+    lmcf = ngx_http_get_module_main_conf(r, ngx_http_ron_limit_module);
+
+    max = ngx_min(ctx->body.len * lmcf->inflate_ratio, lmcf->inflate_max);
+
+    ron_buf_init(&ctx->body_plain, 0);
+
+    switch (ron_gunzip(ctx->body, max, &ctx->body_plain)) {
+
+    case RON_OK:
+        break;
+
+    case RON_EFULL:
+        return ngx_http_ron_refuse(r, RON_REASON_MALFORMED,
+                                   "the body inflates to more than is "
+                                   "accepted", NULL);
+
+    case RON_EINVAL:
+        return ngx_http_ron_refuse(r, RON_REASON_MALFORMED,
+                                   "the body is not gzip", NULL);
+
+    default:
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->body = ron_buf_str(&ctx->body_plain);
+
+    return NGX_OK;
+}
+
+
 static void
 ngx_http_ron_body_done(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
+    ngx_int_t  rc;
+
+    if (ctx->gzip) {
+        rc = ngx_http_ron_body_inflate(r, ctx);
+
+        if (rc != NGX_OK || ctx->replied) {
+            ngx_http_finalize_request(r, rc);
+            return;
+        }
+    }
+
     if (ctx->route->flags & NGX_HTTP_RON_WRITE) {
         ngx_http_ron_checks_begin(ctx);
     }
@@ -684,7 +745,9 @@ ngx_http_ron_reply(ngx_http_request_t *r, ngx_uint_t status, ngx_str_t *type,
     ngx_chain_t          out;
     ngx_http_ron_ctx_t  *ctx;
 
-    static ngx_str_t     after = ngx_string(NGX_HTTP_RON_RETRY_AFTER);
+    ngx_str_t            after;
+    u_char               seconds[NGX_INT_T_LEN];
+
     static ngx_str_t     bearer = ngx_string("Bearer");
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_ron_module);
@@ -699,10 +762,23 @@ ngx_http_ron_reply(ngx_http_request_t *r, ngx_uint_t status, ngx_str_t *type,
         r->keepalive = 0;
     }
 
-    if (ron_api_retryable(status)
-        && ngx_http_ron_header(r, "Retry-After", &after) != NGX_OK)
-    {
-        return NGX_ERROR;
+    if (ron_api_retryable(status)) {
+        ngx_str_set(&after, NGX_HTTP_RON_RETRY_AFTER);
+
+        if (ctx && ctx->retry_after) {
+            after.len = ngx_sprintf(seconds, "%ui", ctx->retry_after)
+                        - seconds;
+            after.data = ngx_pnalloc(r->pool, after.len);
+            if (after.data == NULL) {
+                return NGX_ERROR;
+            }
+
+            ngx_memcpy(after.data, seconds, after.len);
+        }
+
+        if (ngx_http_ron_header(r, "Retry-After", &after) != NGX_OK) {
+            return NGX_ERROR;
+        }
     }
 
     if (status == NGX_HTTP_UNAUTHORIZED

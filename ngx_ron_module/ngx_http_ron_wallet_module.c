@@ -1,4 +1,5 @@
 
+#include "ngx_http_ron_limit.h"
 #include "ngx_http_ron_remote.h"
 #include "ngx_http_ron_stream.h"
 #include "ron_port.h"
@@ -47,7 +48,7 @@ static char *ngx_http_ron_wallet(ngx_conf_t *cf, ngx_command_t *cmd,
 
 
 #define NGX_HTTP_RON_POST                                                     \
-    (NGX_HTTP_RON_JSON|NGX_HTTP_RON_WRITE|NGX_HTTP_RON_KEY)
+    (NGX_HTTP_RON_JSON|NGX_HTTP_RON_WRITE|NGX_HTTP_RON_KEY|NGX_HTTP_RON_GZIP)
 
 static ngx_http_ron_route_t  ngx_http_ron_wallet_routes[] = {
 
@@ -175,6 +176,10 @@ ngx_http_ron_wallet_post(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     limits = *rmcf->limits;
     limits.nonce_strict = rlcf->nonce;
 
+    /* what was compressed may be longer than a body, and has its own bound */
+
+    ngx_http_ron_wallet_api.body_max = ctx->gzip ? ctx->body.len : 0;
+
     rc = ron_api_wallet_parse(&ngx_http_ron_wallet_api, ctx->route->number,
                               ctx->body, ngx_ron_str(&ctx->idem_key),
                               &limits, &err);
@@ -211,27 +216,43 @@ ngx_int_t
 ngx_http_ron_wallet_unit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     unsigned svc, ron_unit_t *unit)
 {
-    bool             unknown;
-    ron_status_t     rc;
-    ron_api_error_t  err;
+    bool              unknown, open;
+    ron_status_t      rc;
+    ron_api_error_t   err;
+    ron_api_policy_t  policy;
+
+    open = false;
 
     rc = ron_api_allow(ctx->cap, svc, unit, &ngx_http_ron_wallet_cap,
                        &unknown, &err);
 
+    if (rc == RON_OK) {
+        ngx_http_ron_limit_policy(r, ctx, &policy);
+        rc = ron_api_policy(&policy, ctx->cap, 0, unit, &open, &err);
+    }
+
     /* whose hold it is stands in the ledger, wherever that is */
 
     if (rc == RON_OK && ngx_http_ron_remote_ledger(r)) {
-        return ngx_http_ron_remote_unit(r, ctx, unit);
+
+        if (!open) {
+            return ngx_http_ron_remote_unit(r, ctx, unit);
+        }
+
+        rc = ron_api_refuse(&err, RON_REASON_POLICY_DENIED,
+                            "the policy is about accounts or assets, and the "
+                            "hold is in another server's ledger", "hold");
     }
 
-    if (rc == RON_OK && unknown && !ctx->held) {
+    if (rc == RON_OK && (unknown || open) && !ctx->held) {
 
         if (unit->op_n == 1) {
             return ngx_http_ron_wallet_hold(r, ctx, unit->ops[0].ref);
         }
 
-        rc = ron_api_refuse(&err, RON_REASON_CAP_INVALID,
-                            "a capability for some accounts or assets "
+        rc = ron_api_refuse(&err, unknown ? RON_REASON_CAP_INVALID
+                                          : RON_REASON_POLICY_DENIED,
+                            "what is allowed for some accounts or assets "
                             "cannot capture or release in a batch", "hold");
     }
 
@@ -304,6 +325,13 @@ ngx_http_ron_wallet_hold_after(ngx_http_request_t *r,
     }
 
     ctx->held = 1;
+
+    /* the task's buffer lives as long as the request */
+
+    ctx->held_account.data = (u_char *) e.account.data;
+    ctx->held_account.len = e.account.len;
+    ctx->held_asset.data = (u_char *) e.asset.data;
+    ctx->held_asset.len = e.asset.len;
 
     return ctx->route->handler(r, ctx);
 }
@@ -470,6 +498,10 @@ ngx_http_ron_wallet_cached(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     ngx_uint_t           running;
     ron_zone_balance_t   cached;
 
+    ngx_http_ron_limit_main_conf_t  *lmcf;
+
+    lmcf = ngx_http_get_module_main_conf(r, ngx_http_ron_limit_module);
+
     ngx_memzero(c, sizeof(ngx_http_ron_cached_t));
 
     zone = ngx_http_ron_zone(r);
@@ -510,7 +542,7 @@ ngx_http_ron_wallet_cached(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     c->as_of = now_ms - c->stale;
     c->live = running
               && c->silent
-                 <= ron_timeout_info(RON_TIMEOUT_BALANCE_STALE)->ms;
+                 <= lmcf->stale;
 
     return 1;
 }
@@ -546,7 +578,7 @@ ngx_http_ron_wallet_balance(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
                                    "an asset is needed", "asset");
     }
 
-    if (ron_api_allow_read(ctx->cap, account, asset, &err) != RON_OK) {
+    if (ngx_http_ron_limit_read(r, ctx, account, asset, &err) != RON_OK) {
         return ngx_http_ron_problem(r, &err);
     }
 
@@ -682,7 +714,9 @@ ngx_http_ron_wallet_outcome(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
                                    "not a number of milliseconds", "age");
     }
 
-    if (ron_api_allow_read(ctx->cap, account, ron_null_str, &err) != RON_OK) {
+    if (ngx_http_ron_limit_read(r, ctx, account, ron_null_str, &err)
+        != RON_OK)
+    {
         return ngx_http_ron_problem(r, &err);
     }
 
@@ -833,9 +867,9 @@ ngx_http_ron_wallet_tx_after(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 
     /* whoever may read one side may have the receipt */
 
-    if (ron_api_allow_read(ctx->cap, e.account, e.asset, &err) != RON_OK
+    if (ngx_http_ron_limit_read(r, ctx, e.account, e.asset, &err) != RON_OK
         && (!(e.fields & RON_F_TO)
-            || ron_api_allow_read(ctx->cap, e.to, e.asset, &err) != RON_OK))
+            || ngx_http_ron_limit_read(r, ctx, e.to, e.asset, &err) != RON_OK))
     {
         return ngx_http_ron_problem(r, &err);
     }

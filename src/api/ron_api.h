@@ -18,6 +18,7 @@
 #include "ron_cap.h"
 #include "ron_json.h"
 #include "ron_msg.h"
+#include "ron_policy.h"
 #include "ron_store.h"
 #include "ron_unit.h"
 
@@ -105,6 +106,7 @@ typedef struct {
     ron_unit_t      unit;
     ron_entry_t    *ops;
     uint32_t        ops_cap;
+    size_t          body_max;           /* 0: RON_JSON_LEN */
 } ron_api_t;
 
 void ron_api_init(ron_api_t *api);
@@ -180,6 +182,32 @@ ron_status_t ron_api_allow(const ron_cap_t *cap, unsigned svcs,
 /* The same for reading. */
 ron_status_t ron_api_allow_read(const ron_cap_t *cap, ron_str_t account,
     ron_str_t asset, ron_api_error_t *err);
+
+
+/*
+ * The policy of a location: its rules (NULL: there is none) and tenant.
+ * `account` and `asset` are those of a hold that was read for an operation
+ * which names only the hold; else empty.
+ */
+
+typedef struct {
+    const ron_policy_t  *rules;
+    ron_str_t            tenant;
+    ron_str_t            account;
+    ron_str_t            asset;
+} ron_api_policy_t;
+
+/*
+ * Whether the policy allows a unit; lowers its ceilings.  `act`: one that all
+ * its operations need besides their own, or 0.  *unknown as above.
+ */
+ron_status_t ron_api_policy(const ron_api_policy_t *p, const ron_cap_t *cap,
+    unsigned act, ron_unit_t *unit, bool *unknown, ron_api_error_t *err);
+
+/* The same for reading, or for what is about no account: both empty. */
+ron_status_t ron_api_policy_read(const ron_api_policy_t *p,
+    const ron_cap_t *cap, unsigned act, ron_str_t account, ron_str_t asset,
+    ron_api_error_t *err);
 
 
 /* The arguments of a query: name=value&..., %XX decoded. */

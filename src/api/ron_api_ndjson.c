@@ -177,6 +177,12 @@ ron_api_ndjson_line(ron_api_ndjson_t *nd, ron_str_t line,
         return rc;
     }
 
+    rc = ron_api_policy(nd->policy, cap, RON_CAP_ACT_INGEST, one, &unknown,
+                        err);
+    if (rc != RON_OK) {
+        return rc;
+    }
+
     if (nd->unit.op_n == RON_UNIT_OPS_MAX) {
         return ron_api_refuse(err, RON_REASON_TOO_LARGE, NULL, NULL);
     }

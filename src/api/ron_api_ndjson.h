@@ -51,6 +51,8 @@ typedef struct {
     size_t        arena_cap;
     size_t        arena_len;
     ron_buf_t     cap;
+
+    const ron_api_policy_t  *policy;    /* the caller's; NULL: none */
 } ron_api_ndjson_t;
 
 void ron_api_ndjson_init(ron_api_ndjson_t *nd);

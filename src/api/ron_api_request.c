@@ -358,10 +358,14 @@ static ron_status_t
 ron_api_json(ron_api_t *api, ron_str_t body, const ron_json_t **root,
     ron_api_error_t *err)
 {
-    ron_status_t      rc;
-    ron_json_error_t  json;
+    ron_status_t       rc;
+    ron_json_error_t   json;
+    ron_json_limits_t  limits;
 
-    rc = ron_json_parse(&api->doc, body, NULL, root, &json);
+    memset(&limits, 0, sizeof(ron_json_limits_t));
+    limits.max_len = api->body_max;
+
+    rc = ron_json_parse(&api->doc, body, &limits, root, &json);
 
     return rc == RON_OK ? RON_OK : ron_api_json_error(rc, &json, err);
 }

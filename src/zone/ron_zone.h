@@ -78,6 +78,7 @@ typedef struct {
     uint64_t  token_buckets;
     uint64_t  nonce_buckets;            /* a shard's */
     uint64_t  rate_buckets;
+    uint64_t  shards;                   /* of nonces; 0: RON_ZONE_SHARDS */
 } ron_zone_t;
 
 
@@ -234,15 +235,21 @@ void ron_zone_nonce_commit(const ron_zone_t *zone, ron_str_t account,
 
 /* ---- rate limits -------------------------------------------------------- */
 
+typedef struct {
+    uint64_t  left;                 /* tokens */
+    uint64_t  full_us;              /* until it is full again */
+    uint64_t  retry_us;             /* until there is one; 0: there was */
+} ron_zone_rate_t;
+
 /*
  * A token bucket of `burst` tokens filled at `rate` a second (rate 0: no
  * limit), as one word: the time at which it will be full again.  RON_EFULL:
- * empty, and *retry_us says for how long.  When the table is full the bucket
- * that has been full for longest makes room.
+ * empty, and is->retry_us says for how long.  When the table is full the
+ * bucket that has been full for longest makes room.
  */
 ron_status_t ron_zone_rate_take(const ron_zone_t *zone,
     const ron_zone_key_t *key, uint64_t rate, uint64_t burst,
-    uint64_t now_us, uint64_t *retry_us);
+    uint64_t now_us, ron_zone_rate_t *is);
 
 
 /* ---- breakers ----------------------------------------------------------- */

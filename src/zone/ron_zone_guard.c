@@ -107,7 +107,7 @@ static ron_word_t *
 ron_zone_nonce_pair(const ron_zone_t *zone, ron_str_t account)
 {
     ron_str_t       prefix;
-    uint64_t        bucket, shard;
+    uint64_t        bucket, shard, shards, buckets;
     ron_zone_key_t  key, start;
 
     prefix.data = account.data;
@@ -116,8 +116,12 @@ ron_zone_nonce_pair(const ron_zone_t *zone, ron_str_t account)
     ron_zone_key(prefix, ron_null_str, &start);
     ron_zone_key(account, ron_null_str, &key);
 
-    shard = start.w[0] % RON_ZONE_SHARDS;
-    bucket = shard * zone->nonce_buckets + key.w[0] % zone->nonce_buckets;
+    buckets = RON_ZONE_SHARDS * zone->nonce_buckets;
+    shards = zone->shards ? ron_min(zone->shards, buckets) : RON_ZONE_SHARDS;
+    buckets /= shards;
+
+    shard = start.w[0] % shards;
+    bucket = shard * buckets + key.w[0] % buckets;
 
     return ron_zone_pair(ron_zone_words(zone, zone->nonces)
                          + bucket * RON_PAIR_WORDS, key.w[1] | 1);
@@ -170,12 +174,12 @@ ron_zone_nonce_commit(const ron_zone_t *zone, ron_str_t account,
 
 ron_status_t
 ron_zone_rate_take(const ron_zone_t *zone, const ron_zone_key_t *key,
-    uint64_t rate, uint64_t burst, uint64_t now_us, uint64_t *retry_us)
+    uint64_t rate, uint64_t burst, uint64_t now_us, ron_zone_rate_t *is)
 {
     uint64_t     full, step, next, depth;
     ron_word_t  *pair;
 
-    *retry_us = 0;
+    memset(is, 0, sizeof(ron_zone_rate_t));
 
     if (rate == 0) {
         return RON_OK;
@@ -194,11 +198,15 @@ ron_zone_rate_take(const ron_zone_t *zone, const ron_zone_key_t *key,
         next = ron_max(full, now_us) + step;
 
         if (next - now_us > depth) {
-            *retry_us = next - now_us - depth;
+            is->retry_us = next - now_us - depth;
+            is->full_us = next - step - now_us;
             return RON_EFULL;
         }
 
     } while (!ron_word_cas(&pair[1], &full, next));
+
+    is->full_us = next - now_us;
+    is->left = (depth - is->full_us) / step;
 
     return RON_OK;
 }

@@ -811,9 +811,10 @@ static void
 test_rates(void)
 {
     unsigned         i, n;
-    uint64_t         retry, now;
+    uint64_t         now;
     ron_zone_t       zone;
     ron_zone_key_t   key, other;
+    ron_zone_rate_t  is;
 
     test_zone(&zone);
     ron_zone_key(ron_str("tenant"), ron_null_str, &key);
@@ -821,23 +822,27 @@ test_rates(void)
     now = 1000000000;
 
     for (i = 0, n = 0; i < 10; i++) {
-        n += ron_zone_rate_take(&zone, &key, 10, 5, now, &retry) == RON_OK;
+        n += ron_zone_rate_take(&zone, &key, 10, 5, now, &is) == RON_OK;
     }
     is_u64(n, 5, "a burst of 5");
-    is_u64(retry, 100000, "the next in 100 ms");
-    is_status(ron_zone_rate_take(&zone, &other, 10, 5, now, &retry), RON_OK,
+    is_u64(is.retry_us, 100000, "the next in 100 ms");
+    is_u64(is.left, 0, "none is left");
+    is_u64(is.full_us, 500000, "it is full again in 500 ms");
+    is_status(ron_zone_rate_take(&zone, &other, 10, 5, now, &is), RON_OK,
               "buckets are apart");
-    is_status(ron_zone_rate_take(&zone, &key, 10, 5, now + 99999, &retry),
+    is_u64(is.left, 4, "four of five are left in another");
+    is_u64(is.full_us, 100000, "which is full in 100 ms");
+    is_status(ron_zone_rate_take(&zone, &key, 10, 5, now + 99999, &is),
               RON_EFULL, "not before");
-    is_status(ron_zone_rate_take(&zone, &key, 10, 5, now + 100000, &retry),
+    is_status(ron_zone_rate_take(&zone, &key, 10, 5, now + 100000, &is),
               RON_OK, "then");
 
     for (i = 0, n = 0; i < 100000; i++) {
         now += 1000;
-        n += ron_zone_rate_take(&zone, &other, 10, 5, now, &retry) == RON_OK;
+        n += ron_zone_rate_take(&zone, &other, 10, 5, now, &is) == RON_OK;
     }
     ok(n >= 1000 && n <= 1006, "over 100 s of 1000 a second %u pass", n);
-    is_status(ron_zone_rate_take(&zone, &key, 0, 5, now, &retry), RON_OK,
+    is_status(ron_zone_rate_take(&zone, &key, 0, 5, now, &is), RON_OK,
               "rate 0 is no limit");
     test_unmap(&zone);
 }
