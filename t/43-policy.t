@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 
 # What a configuration limits: the policy file, its reload, ceilings of the
-# wallet, requests a second; and how each is refused when it is wrong.
+# wallet, requests a second.  What is wrong is in t/http/limits.t.
 
 use strict;
 use warnings;
@@ -9,9 +9,6 @@ use warnings;
 use lib 't/lib';
 use RonTest;
 use Time::HiRes 'time';
-
-
-run_blocks(do { local $/; <DATA> });
 
 
 # ---- a policy
@@ -201,107 +198,3 @@ is($s->get('/readyz', token => undef)->{status}, 200, 'health has no bucket');
 
 $s->quit;
 done_testing();
-
-
-__DATA__
-=== a policy that is not there
---- http_config: ron_policy $DIR/none;
---- must_die
---- error_log
-none" failed
-
-=== a policy twice
---- http_config: ron_policy a; ron_policy b;
---- must_die
---- error_log
-"ron_policy" directive is duplicate
-
-=== a rate without its unit
---- http_config: ron_rate 5;
---- must_die
---- error_log
-invalid rate "5"
-
-=== a rate of 0
---- http_config: ron_rate 0r/s;
---- must_die
---- error_log
-invalid rate "0r/s"
-
-=== another word behind a rate
---- http_config: ron_rate 5r/s nodelay;
---- must_die
---- error_log
-invalid parameter "nodelay"
-
-=== a burst of 0
---- http_config: ron_rate 5r/s burst=0;
---- must_die
---- error_log
-invalid parameter "burst=0"
-
-=== a rate twice
---- http_config: ron_rate 5r/s; ron_rate off;
---- must_die
---- error_log
-"ron_rate" directive is duplicate
-
-=== a ceiling that is no amount
---- http_config: ron_wallet_limit op=1e3;
---- must_die
---- error_log
-invalid parameter "op=1e3"
-
-=== a ceiling of 0
---- http_config: ron_wallet_limit daily=0;
---- must_die
---- error_log
-invalid parameter "daily=0"
-
-=== a ceiling twice
---- http_config: ron_wallet_limit op=5 op=6;
---- must_die
---- error_log
-invalid parameter "op=6"
-
-=== a ceiling over what an amount can be
---- http_config: ron_wallet_limit total=340282366920938463463374607431768211455;
---- must_die
---- error_log
-invalid parameter "total=340282366920938463463374607431768211455"
-
-=== an unknown ceiling
---- http_config: ron_wallet_limit hour=5;
---- must_die
---- error_log
-invalid parameter "hour=5"
-
-=== a day that is less than an operation
---- http_config: ron_wallet_limit op=100 daily=99;
---- must_die
---- error_log
-"daily" must not be less than "op"
-
-=== a total that is less than a day
---- http_config: ron_wallet_limit op=1 daily=100 total=99;
---- must_die
---- error_log
-"total" must not be less than "daily"
-
-=== a staleness window that is too long
---- http_config: ron_wallet_stale 6s;
---- must_die
---- error_log
-invalid time "6s"
-
-=== a body that could become too much
---- http_config: ron_inflate_max 11m;
---- must_die
---- error_log
-invalid size "11m"
-
-=== a ratio that is none
---- http_config: ron_inflate_max 1m ratio=x;
---- must_die
---- error_log
-invalid parameter "ratio=x"

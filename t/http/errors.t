@@ -120,7 +120,7 @@ Authorization: Bearer $TOKEN
 
 === TEST 12: an unknown endpoint of the ledger
 --- request
-GET /ledger/ops
+GET /ledger/nothing
 --- error_code: 404
 
 === TEST 13: what NGINX refuses is a problem too

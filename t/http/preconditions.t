@@ -201,7 +201,7 @@ main::once_each('POST /v1/batch
 . '"amount_minor":"1","nonce":N}]}')
 --- more_headers eval: main::with()
 --- error_code eval
-[ (200) x 5 ]
+[ 412, (200) x 4 ]
 
 === TEST 23: POST /v1/capture
 --- request eval

@@ -179,7 +179,7 @@ test_bounds(void)
     q = text;
 
     for (i = 0; i < RON_POLICY_RULES_MAX; i++) {
-        q += sprintf(q, "allow account=a%zu\n", i);
+        q += snprintf(q, 32, "allow account=a%zu\n", i);
     }
 
     p = parsed(text);
@@ -189,7 +189,7 @@ test_bounds(void)
            RON_POLICY_ALLOWED, "the last of them");
     ron_policy_free(p);
 
-    sprintf(q, "deny");
+    memcpy(q, "deny", 5);
     ok(ron_policy_parse(ron_cstr(text), &p, &err) == RON_EINVAL
        && err.line == 1025, "one more is refused");
 
