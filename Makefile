@@ -74,8 +74,8 @@ MODULE   := $(strip $(MODULE))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all lib ctl units module deps test check asan tsan fuzz-build model \
-        install clean help run start stop sources flags fuzz-bin fuzz mutants \
-        FORCE
+        install clean help bench run start stop sources flags fuzz-bin fuzz \
+        mutants FORCE
 
 
 all: lib units ctl module    ## libron, ronctl, unit tests, the NGINX module
@@ -216,6 +216,14 @@ mutants: $(BLAKE3_LIB)       ## do the tests notice wrong money code?
 model:                       ## model-checking of the protocols in t/model
 	@test -x t/model/run || { echo "make: there is no t/model/run" >&2; exit 1; }
 	@BUILD='$(BUILD)' t/model/run
+
+QUICK  ?=
+ROUNDS ?= $(if $(QUICK),1,5)
+
+bench:                       ## beside a floor and peers; QUICK=1: 3 minutes
+	@tools/deps.sh build bench
+	@$(MAKE) --no-print-directory ctl module
+	@t/bench/run.pl $(if $(QUICK),--quick) --rounds $(ROUNDS) $(BENCH_ARGS)
 
 
 # ---- running and installing ------------------------------------------------

@@ -47,8 +47,14 @@ like(RonTest::slurp("$dir/data/ron.keys"), qr/^dev [\w+\/=]{44}\n\z/,
 is((stat "$dir/data/sock")[2] & 07777, 0750, 'the socket has a directory');
 ok(-S "$dir/data/sock/ledger.sock", 'and is in it');
 
-my ($line) = reverse split /\n/,
-                     RonTest::slurp("$dir/data/logs/access.log");
+# lines are written together, a second later at most
+
+my $line;
+until_ok(10, sub {
+    ($line) = reverse split /\n/,
+                      RonTest::slurp("$dir/data/logs/access.log");
+    return ($line // '') =~ /readyz/;
+});
 like($line, qr{"route":"/readyz"}, 'the access log has routes');
 unlike(RonTest::slurp("$dir/data/logs/access.log"), qr/\?|alice/,
        'and no queries');

@@ -3,7 +3,7 @@
 # Installs from Debian's packages what the build, the tests and the checks
 # need and do not find:
 #
-#     tools/deps.sh build [test] [check]
+#     tools/deps.sh build [test] [check] [bench]
 #
 # Every row below is: group, package, what shows that it is there, and why
 # it is wanted.  A thing counts as there however it came: a compiler of the
@@ -46,6 +46,15 @@ test|prometheus|cmd promtool|checks metrics and alerts
 test|nodejs|cmd node|a second BLAKE3 to compare with
 test|npm|cmd npm|a second BLAKE3 to compare with
 test|ca-certificates|file /etc/ssl/certs/ca-certificates.crt|npm fetches over TLS
+bench|postgresql-15|file /usr/lib/postgresql/15/bin/pgbench|a peer to compare with
+bench|postgresql-client-15|cmd psql|fills that peer
+bench|redis-server|cmd redis-server|a peer to compare with
+bench|libnginx-mod-http-lua|file /usr/lib/nginx/modules/ngx_http_lua_module.so|in front of Redis
+bench|lua-cjson|file /usr/lib/x86_64-linux-gnu/lua/5.1/cjson.so|in front of Redis
+bench|wrk|cmd wrk|a load generator that is not ours
+bench|curl|cmd curl|asks whether servers are ready
+bench|perl|module JSON::PP|runs the benchmarks
+bench|util-linux|cmd setpriv|peers run without privileges
 check|clang|cmd clang|second compiler
 check|clang-tidy|cmd clang-tidy|static analysis
 check|clang-format|cmd clang-format|layout of the sources
@@ -78,8 +87,9 @@ wanted=" $* "
 
 for group in $wanted; do
     case $group in
-    build|test|check) ;;
-    *)  echo "deps: unknown group \"$group\"; there are build, test, check" >&2
+    build|test|check|bench) ;;
+    *)  echo "deps: unknown group \"$group\"; there are build, test, check," \
+            "bench" >&2
         exit 2 ;;
     esac
 done

@@ -15,6 +15,7 @@
  */
 
 #include "ron_ctl.h"
+#include "ron_ctl_hist.h"
 #include "ron_engine.h"
 #include "ron_port.h"
 
@@ -41,6 +42,7 @@ typedef struct {
     bool           ingest;
     bool           json;
     bool           keep;
+    bool           sync_only;
     bool           memory;
     bool           sign;
     uint64_t       checkpoint_n;
@@ -110,7 +112,8 @@ typedef struct {
 
 static int bench_usage(FILE *out);
 static bool bench_parse(int argc, char **argv, bench_conf_t *conf, int *rc);
-static double bench_syncs(const bench_conf_t *conf);
+static double bench_syncs(const bench_conf_t *conf, ron_hist_t *hist);
+static int bench_sync_only(const bench_conf_t *conf);
 static double bench_floor(const bench_conf_t *conf, uint64_t bytes);
 static bool bench_open(bench_t *b, const bench_conf_t *conf);
 static bool bench_found(bench_t *b);
@@ -146,6 +149,7 @@ static const char  bench_help[] =
     "  --checkpoint N    entries between checkpoints\n"
     "  --ram MIB         for tags and keys, each (default: 64)\n"
     "  --keep            leave the ledger there\n"
+    "  --sync-only       measure the disk and nothing else\n"
     "  --json            one JSON object instead of a table\n"
     "\n"
     "example: ronctl ledger bench --dir /var/tmp --batch 128 --preload 10000000"
@@ -166,6 +170,7 @@ static const struct option  bench_options[] = {
     { "memory", no_argument, NULL, 'M' },
     { "no-sign", no_argument, NULL, 'S' },
     { "keep", no_argument, NULL, 'k' },
+    { "sync-only", no_argument, NULL, 'y' },
     { "json", no_argument, NULL, 'j' },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 }
@@ -224,6 +229,7 @@ bench_set(bench_conf_t *conf, int option, const char *text)
     case 'M': conf->memory = true; break;
     case 'S': conf->sign = false; break;
     case 'k': conf->keep = true; break;
+    case 'y': conf->sync_only = true; break;
     case 'j': conf->json = true; break;
     default: return false;
     }
@@ -284,6 +290,10 @@ ron_ctl_ledger_bench(int argc, char **argv)
         return rc;
     }
 
+    if (conf.sync_only) {
+        return bench_sync_only(&conf);
+    }
+
     memset(&b, 0, sizeof(b));
 
     if (!bench_open(&b, &conf)) {
@@ -292,7 +302,7 @@ ron_ctl_ledger_bench(int argc, char **argv)
     }
 
     for (uint32_t i = 0; i < conf.rounds; i++) {
-        rounds[i].sync_rate = bench_syncs(&conf);
+        rounds[i].sync_rate = bench_syncs(&conf, NULL);
 
         if (!bench_run(&b, &conf, conf.entries, conf.batch, &rounds[i])) {
             free(b.waits);
@@ -328,11 +338,11 @@ ron_ctl_ledger_bench(int argc, char **argv)
 /* How often a second the disk makes one overwritten page durable. */
 
 static double
-bench_syncs(const bench_conf_t *conf)
+bench_syncs(const bench_conf_t *conf, ron_hist_t *hist)
 {
     char      path[700], page[4096];
     ron_fd_t  fd;
-    uint64_t  begin_us;
+    uint64_t  begin_us, one_us;
 
     snprintf(path, sizeof(path), "%s/.ron-bench-sync-%d", conf->dir,
              (int) getpid());
@@ -352,8 +362,13 @@ bench_syncs(const bench_conf_t *conf)
 
     for (unsigned i = 0; i < BENCH_SYNCS; i++) {
         page[0] = (char) i;
+        one_us = ron_clock_mono_us();
         (void) ron_file_pwrite(fd, page, sizeof(page), i % 64 * sizeof(page));
         (void) ron_file_sync(fd);
+
+        if (hist != NULL) {
+            ron_hist_add(hist, ron_clock_mono_us() - one_us);
+        }
     }
 
     begin_us = ron_clock_mono_us() - begin_us;
@@ -361,6 +376,34 @@ bench_syncs(const bench_conf_t *conf)
     (void) ron_file_unlink(path);
 
     return BENCH_SYNCS * 1e6 / (double) begin_us;
+}
+
+
+static int
+bench_sync_only(const bench_conf_t *conf)
+{
+    double       rate;
+    ron_hist_t  *hist;
+
+    hist = calloc(1, sizeof(ron_hist_t));
+    rate = hist != NULL ? bench_syncs(conf, hist) : 0;
+
+    if (rate <= 0) {
+        fprintf(stderr, "ronctl: no file can be synced in %s\n", conf->dir);
+        free(hist);
+        return RON_EXIT_IO;
+    }
+
+    printf(conf->json ? "{\"fdatasync_per_s\":%.0f,\"p50_us\":%llu,"
+                        "\"p99_us\":%llu,\"max_us\":%llu}\n"
+                      : "%.0f fdatasync/s, p50 %llu us, p99 %llu us, "
+                        "max %llu us\n",
+           rate, (unsigned long long) ron_hist_quantile(hist, 50000),
+           (unsigned long long) ron_hist_quantile(hist, 99000),
+           (unsigned long long) hist->max);
+    free(hist);
+
+    return RON_EXIT_OK;
 }
 
 

@@ -161,12 +161,12 @@ bench_options(bench_http_t *b)
     }
 
     run = ron_ctl_value(b->args, "run");
+    (void) ron_random(&n, sizeof(n));
+    b->load.key_run = n & 0xffffff;
+    b->load.run = b->load.key_run;
+    b->load.nonce = ron_clock_wall_ms() * 1000;
 
-    if (run == NULL) {
-        (void) ron_random(&n, sizeof(n));
-        b->load.run = n & 0xffffff;
-
-    } else {
+    if (run != NULL) {
         b->load.run = strtoull(run, &end, 16);
 
         if (strlen(run) != 6 || *end != '\0') {
@@ -337,7 +337,7 @@ bench_mint(bench_http_t *b, const char *path)
 
     for (unsigned i = 0; i < b->load.connections; i++) {
         snprintf(id, sizeof(id), "bench-%06llx-%u",
-                 (unsigned long long) b->load.run, i);
+                 (unsigned long long) b->load.key_run, i);
         ron_buf_init(&b->tokens[i], 0);
         b->token_n++;
 

@@ -22,10 +22,12 @@
 #define LOAD_NONCE        "000000000000000000000A=="
 #define LOAD_NONCE_RUN    16
 
-/* Ten digits from the first nonce to the last one. */
-#define LOAD_NONCE_FIRST  UINT64_C(1000000000)
-#define LOAD_NONCE_TEXT   "1000000000"
-#define LOAD_NONCE_W      10
+/*
+ * Nonces begin with the microseconds of the clock, so that they are higher
+ * than those of an earlier run over the same accounts; always 16 digits.
+ */
+#define LOAD_NONCE_TEXT   "1000000000000000"
+#define LOAD_NONCE_W      16
 
 #define LOAD_HOT          99999999
 #define LOAD_FILL         "1000000000000"
@@ -70,8 +72,8 @@ static const char *const  load_lines[RON_LOAD_N] = {
 static ron_status_t load_places(ron_load_t *load);
 static ron_status_t load_template(ron_load_t *load, unsigned connection);
 static size_t load_find(ron_str_t text, size_t from, const char *what);
-static void load_run(const ron_load_t *load, ron_buf_t *text,
-    const char *what, size_t at, unsigned width);
+static void load_run(ron_buf_t *text, const char *what, size_t at,
+    uint64_t run, unsigned width);
 static size_t load_body(const ron_load_t *load, ron_buf_t *body);
 static void load_op(const ron_load_t *load, ron_buf_t *b);
 static void load_head(const ron_load_t *load, ron_buf_t *b,
@@ -122,7 +124,7 @@ ron_load_init(ron_load_t *load)
     rc = load_places(load);
 
     for (unsigned i = 0; i < load->connections && rc == RON_OK; i++) {
-        load->conns[i].random = (load->run + 1) * (i + 1)
+        load->conns[i].random = (load->key_run + 1) * (i + 1)
                                 * UINT64_C(0x9e3779b97f4a7c15);
         load->conns[i].random |= 1;
         rc = load_template(load, i);
@@ -211,9 +213,9 @@ load_template(ron_load_t *load, unsigned connection)
     }
 
     ron_buf_free(&body);
-    load_run(load, text, LOAD_ACCOUNT, LOAD_ACCOUNT_RUN, 6);
-    load_run(load, text, LOAD_KEY, LOAD_KEY_RUN, 6);
-    load_run(load, text, LOAD_NONCE, LOAD_NONCE_RUN, 5);
+    load_run(text, LOAD_ACCOUNT, LOAD_ACCOUNT_RUN, load->run, 6);
+    load_run(text, LOAD_KEY, LOAD_KEY_RUN, load->key_run, 6);
+    load_run(text, LOAD_NONCE, LOAD_NONCE_RUN, load->key_run, 5);
 
     return RON_OK;
 }
@@ -239,15 +241,15 @@ load_find(ron_str_t text, size_t from, const char *what)
 /* Makes every such name one of this run. */
 
 static void
-load_run(const ron_load_t *load, ron_buf_t *text, const char *what,
-    size_t at, unsigned width)
+load_run(ron_buf_t *text, const char *what, size_t at, uint64_t run,
+    unsigned width)
 {
     size_t  i;
 
     for (i = load_find(ron_buf_str(text), 0, what); i != LOAD_NOWHERE;
          i = load_find(ron_buf_str(text), i + strlen(what), what))
     {
-        load_hex(text->data + i + at, load->run, width);
+        load_hex(text->data + i + at, run, width);
     }
 }
 
@@ -462,7 +464,7 @@ load_patch(const ron_load_t *load, ron_load_conn_t *c, unsigned connection,
 
     } else if (load->at_nonce != LOAD_NOWHERE) {
         (void) load_digits(op + load->at_nonce + LOAD_NONCE_W,
-                           LOAD_NONCE_FIRST + c->turn, LOAD_NONCE_W);
+                           load->nonce + c->turn, LOAD_NONCE_W);
     }
 
     c->turn++;

@@ -60,7 +60,9 @@ typedef struct {
     unsigned           ops;
     uint64_t           accounts;
     uint64_t           seqs;            /* proofs are of 1 .. seqs */
-    uint64_t           run;             /* makes names of this run its own */
+    uint64_t           run;             /* whose accounts these are */
+    uint64_t           key_run;         /* makes keys of this run its own */
+    uint64_t           nonce;           /* the first one */
     ron_str_t          host;
     const ron_buf_t   *tokens;
     unsigned           token_n;
