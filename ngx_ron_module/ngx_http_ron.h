@@ -114,6 +114,7 @@ struct ngx_http_ron_ctx_s {
     ngx_str_t               held_account;       /* of a hold that was read */
     ngx_str_t               held_asset;
     ngx_uint_t              retry_after;        /* s; 0: as always */
+    uint64_t                asked_us;           /* since when the breaker */
 
     ron_reason_t            reason;             /* of a problem */
     ngx_str_t               problem;            /* for the filter */

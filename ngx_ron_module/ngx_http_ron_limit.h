@@ -17,7 +17,9 @@ typedef struct {
     ngx_msec_t       stale;
     ngx_uint_t       inflate_ratio;
     size_t           inflate_max;
+    ron_breaker_conf_t  breaker;            /* before our own ledger */
     unsigned         wallet_limit:1;
+    unsigned         wallet_breaker:1;
 } ngx_http_ron_limit_main_conf_t;
 
 typedef struct {
@@ -38,6 +40,19 @@ void ngx_http_ron_limit_policy(ngx_http_request_t *r,
 ron_status_t ngx_http_ron_limit_read(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ron_str_t account, ron_str_t asset,
     ron_api_error_t *err);
+
+
+/*
+ * Before an operation goes to our own ledger, and after.  NGX_BUSY: not now,
+ * ctx->retry_after says until when.
+ */
+ngx_int_t ngx_http_ron_breaker_ask(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx);
+void ngx_http_ron_breaker_tell(ngx_http_ron_ctx_t *ctx, ngx_uint_t success);
+
+/* Whether it is open now; its state into the metrics. */
+ngx_uint_t ngx_http_ron_breaker_down(ngx_http_request_t *r);
+void ngx_http_ron_breaker_sample(void);
 
 
 extern ngx_module_t  ngx_http_ron_limit_module;

@@ -25,6 +25,8 @@ static char *ngx_http_ron_limit_set_rate(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static char *ngx_http_ron_limit_set_wallet(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);
+static char *ngx_http_ron_limit_set_breaker(ngx_conf_t *cf,
+    ngx_command_t *cmd, void *conf);
 static char *ngx_http_ron_limit_set_stale(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);
 static char *ngx_http_ron_limit_set_inflate(ngx_conf_t *cf,
@@ -50,6 +52,13 @@ static ngx_command_t  ngx_http_ron_limit_commands[] = {
     { ngx_string("ron_wallet_limit"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
       ngx_http_ron_limit_set_wallet,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("ron_wallet_breaker"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_1MORE,
+      ngx_http_ron_limit_set_breaker,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
@@ -234,6 +243,8 @@ ngx_http_ron_limit_create_main_conf(ngx_conf_t *cf)
      *     lmcf->inflate_max = 0;
      *     lmcf->wallet_limit = 0;
      */
+
+    ron_breaker_conf_init(&lmcf->breaker);
 
     lmcf->stale = NGX_CONF_UNSET_MSEC;
     lmcf->inflate_ratio = NGX_CONF_UNSET_UINT;
@@ -502,6 +513,81 @@ ngx_http_ron_limit_set_wallet(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (limits->account_total < limits->account_daily) {
         return "lets an account move more in a day than it may have: "
                "\"total\" must not be less than \"daily\"";
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+static struct {
+    ngx_str_t  name;
+    size_t     offset;
+    ngx_int_t  min;
+    ngx_int_t  max;
+    ngx_uint_t time;                    /* unsigned  time:1; */
+} ngx_http_ron_limit_breaker[] = {
+    { ngx_string("errors="), offsetof(ron_breaker_conf_t, errors),
+      1, 1000000, 0 },
+    { ngx_string("window="), offsetof(ron_breaker_conf_t, window_ms),
+      100, 3600000, 1 },
+    { ngx_string("open="), offsetof(ron_breaker_conf_t, open_ms),
+      100, 3600000, 1 },
+    { ngx_string("probes="), offsetof(ron_breaker_conf_t, probes), 1, 63, 0 },
+    { ngx_null_string, 0, 0, 0, 0 }
+};
+
+
+static char *
+ngx_http_ron_limit_set_breaker(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf)
+{
+    ngx_http_ron_limit_main_conf_t *lmcf = conf;
+
+    ngx_int_t    n;
+    ngx_str_t   *value, *name, s;
+    ngx_uint_t   i, k, given;
+
+    if (lmcf->wallet_breaker) {
+        return "is duplicate";
+    }
+
+    lmcf->wallet_breaker = 1;
+    value = cf->args->elts;
+    given = 0;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        for (k = 0; ngx_http_ron_limit_breaker[k].name.len; k++) {
+            name = &ngx_http_ron_limit_breaker[k].name;
+
+            if (value[i].len > name->len
+                && ngx_strncmp(value[i].data, name->data, name->len) == 0)
+            {
+                break;
+            }
+        }
+
+        name = &ngx_http_ron_limit_breaker[k].name;
+        s.data = value[i].data + name->len;
+        s.len = value[i].len - name->len;
+
+        n = ngx_http_ron_limit_breaker[k].time ? ngx_parse_time(&s, 0)
+                                               : ngx_atoi(s.data, s.len);
+
+        if (name->len == 0 || (given & 1 << k)
+            || n < ngx_http_ron_limit_breaker[k].min
+            || n > ngx_http_ron_limit_breaker[k].max)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid parameter \"%V\", it must be "
+                               "errors=<n>, window=<time>, open=<time> or "
+                               "probes=<n, at most 63>", &value[i]);
+            return NGX_CONF_ERROR;
+        }
+
+        given |= 1 << k;
+        *(uint32_t *) ((u_char *) &lmcf->breaker
+                       + ngx_http_ron_limit_breaker[k].offset) = n;
     }
 
     return NGX_CONF_OK;

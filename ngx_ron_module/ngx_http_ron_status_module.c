@@ -1,4 +1,5 @@
 
+#include "ngx_http_ron_limit.h"
 #include "ngx_http_ron_remote.h"
 
 
@@ -130,7 +131,8 @@ ngx_http_ron_status_ready(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     ron_api_health_t   h;
 
     ngx_http_ron_health(&h);
-    h.ledger_down = ngx_http_ron_remote_down(r, RON_D_TARGET_LEDGER);
+    h.ledger_down = ngx_http_ron_remote_down(r, RON_D_TARGET_LEDGER)
+                    || ngx_http_ron_breaker_down(r);
 
     buf = ngx_http_ron_scratch();
 
@@ -173,6 +175,7 @@ ngx_http_ron_status_metrics(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     }
 
     ngx_http_ron_remote_sample(r);
+    ngx_http_ron_breaker_sample();
 
     buf = ngx_http_ron_scratch();
 

@@ -352,6 +352,12 @@ ngx_http_ron_wallet_send(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
                                    "the deadline has passed", NULL);
     }
 
+    if (ngx_http_ron_breaker_ask(r, ctx) != NGX_OK) {
+        return ngx_http_ron_refuse(r, RON_REASON_UPSTREAM,
+                                   "the ledger did not answer too often, it "
+                                   "is left alone for a while", NULL);
+    }
+
     unit->source_us = (uint64_t) r->start_sec * 1000000
                       + r->start_msec * 1000;
     unit->deadline_us = ctx->deadline_us;
@@ -376,6 +382,8 @@ ngx_http_ron_wallet_answer(void *data, ngx_int_t rc, ron_frame_type_t type,
     ngx_http_ron_ctx_t *ctx = data;
 
     ctx->call = NULL;
+
+    ngx_http_ron_breaker_tell(ctx, rc == NGX_OK);
 
     if (rc != NGX_OK) {
         rc = ngx_http_ron_unanswered(ctx->request, rc);

@@ -201,6 +201,9 @@ typedef void (*ngx_ron_commit_pt)(uint64_t seq,
 
 void ngx_ron_ipc_watch(ngx_ron_commit_pt handler);
 
+/* A helper that was gone is there: what counts its errors begins anew. */
+void ngx_ron_breaker_close(void);
+
 /* Nobody waits any more: the operation goes on, its answer goes nowhere. */
 void ngx_ron_ipc_detach(ngx_ron_call_t *call);
 

@@ -91,6 +91,7 @@ typedef struct {
     ngx_str_t            name;
 
     unsigned             closing:1;
+    unsigned             greeted:1;         /* a helper was there before */
     unsigned             told:1;            /* what was wrong was logged */
     unsigned             absent:1;          /* likewise, that it is not there */
 } ngx_ron_ipc_t;
@@ -994,6 +995,12 @@ ngx_ron_ipc_on_ready(void *ctx, const ron_hello_t *hello,
 
     ipc->backoff = 0;
     ipc->told = 0;
+
+    if (ipc->greeted) {
+        ngx_ron_breaker_close();
+    }
+
+    ipc->greeted = 1;
 
     if (ipc->connection->read->timer_set) {
         ngx_del_timer(ipc->connection->read);

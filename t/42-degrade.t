@@ -95,4 +95,76 @@ is(json_get($r->{body}, 'amount_minor'), '99', 'its balance');
 cmp_ok(json_get($r->{body}, 'stale_ms'), '<=', 250, 'is fresh again');
 
 $s->quit;
+
+
+# a breaker: what nobody answers is not asked for long
+
+$s = RonTest->new(workers => 2, main => 'ron_committer_lag_max 60s;',
+                  http => 'ron_deadline 1500ms; '
+                          . 'ron_wallet_breaker errors=5 open=2s probes=2;');
+$s->start or BAIL_OUT('no server');
+
+is($s->post('/v1/issue', { to => 'a', asset => 'ron',
+                           amount_minor => '100' }, key => 'i')->{status},
+   200, 'money');
+
+$helper = $s->helper;
+kill 'STOP', $helper;
+
+# clients without patience do not open it
+
+my @socks = map { $s->connect } 1 .. 8;
+$s->send_request($socks[$_], 'POST', '/v1/transfer',
+                 { %pay, nonce => 1 + $_ }, key => "hasty$_",
+                 headers => { 'Request-Timeout' => 0 }) for 0 .. 7;
+is(scalar(grep { RonTest::read_response($_, 'POST')->{status} == 503 }
+          @socks), 8, 'eight without patience');
+$r = $s->get('/metrics', token => undef);
+like($r->{body}, qr/^breaker_state\{[^}]*target="ledger"[^}]*\} 0$/m,
+     'the breaker is closed');
+
+@socks = map { $s->connect } 1 .. 5;
+$s->send_request($socks[$_], 'POST', '/v1/transfer',
+                 { %pay, nonce => 1 + $_ }, key => "t$_") for 0 .. 4;
+my @r = map { RonTest::read_response($_, 'POST') } @socks;
+is(scalar(grep { $_->{status} == 503
+                 && json_get($_->{body}, 'code') eq 'TIMEOUT' } @r), 5,
+   'five that nobody answers');
+
+my $begin = time;
+$r = $s->post('/v1/transfer', { %pay, nonce => 9 }, key => 't9');
+cmp_ok(time - $begin, '<', 1, 'the next hears at once');
+is($r->{status}, 503, 'that it is not done');
+is(json_get($r->{body}, 'code'), 'UPSTREAM_UNAVAILABLE', 'and why');
+cmp_ok($r->{headers}{'retry-after'}, '>=', 1, 'and when to come again');
+cmp_ok($r->{headers}{'retry-after'}, '<=', 2, 'which is when it may close');
+is($s->get($path)->{status}, 200, 'a balance is served');
+
+$r = $s->get('/readyz', token => undef);
+is($r->{status}, 503, 'it is not ready');
+like($r->{body}, qr/"missing":\[[^\]]*"ledger"/, 'the ledger is missing');
+$r = $s->get('/metrics', token => undef);
+like($r->{body}, qr/^breaker_state\{[^}]*target="ledger"[^}]*\} [12]$/m,
+     'the breaker is open');
+like($r->{body}, qr/^circuit_open_total\{[^}]*svc="ledger"[^}]*\} 1$/m,
+     'it opened once');
+
+kill 'CONT', $helper;
+$n = 9;
+
+ok(until_ok(10, sub {
+    $r = $s->post('/v1/transfer', { %pay, nonce => 100 + ++$n },
+                  key => "after$n");
+    return $r->{status} == 200;
+}), 'it closes when the ledger answers');
+ok($s->wait_ready, 'and is ready');
+
+# exactly once: what timed out was executed then, or can be now
+
+@r = map { $s->post('/v1/transfer', { %pay, nonce => 1 + $_ },
+                    key => "t$_")->{status} } 0 .. 4;
+is(scalar(grep { $_ == 200 || $_ == 409 } @r), 5,
+   'what timed out has one fate');
+
+$s->quit;
 done_testing();

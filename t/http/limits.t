@@ -133,3 +133,31 @@ ron_inflate_max 1m ratio=x;
 --- must_die
 --- error_log
 invalid parameter "ratio=x"
+
+=== TEST 18: a breaker that never opens
+--- http_config
+ron_wallet_breaker errors=0;
+--- must_die
+--- error_log
+invalid parameter "errors=0"
+
+=== TEST 19: a breaker with too many probes
+--- http_config
+ron_wallet_breaker probes=64;
+--- must_die
+--- error_log
+invalid parameter "probes=64"
+
+=== TEST 20: a breaker twice open
+--- http_config
+ron_wallet_breaker open=1s open=2s;
+--- must_die
+--- error_log
+invalid parameter "open=2s"
+
+=== TEST 21: a breaker with another word
+--- http_config
+ron_wallet_breaker tries=3;
+--- must_die
+--- error_log
+invalid parameter "tries=3"
