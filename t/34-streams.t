@@ -300,18 +300,15 @@ $m->quit;
 
 # configuration
 
-run_blocks(<<'EOT');
-=== TEST 1: a buffer that is too small
---- http_config: ron_stream_buffer 1k;
---- must_die
---- error_log
-"ron_stream_buffer" must be from 4k to 1m
-
-=== TEST 2: a ping that never comes
---- http_config: ron_stream_ping 2h;
---- must_die
---- error_log
-"ron_stream_ping" must be from 1s to 1h
-EOT
+for my $bad ([ 'ron_stream_buffer 1k;', '"ron_stream_buffer" must be from 4k '
+                                        . 'to 1m' ],
+             [ 'ron_stream_ping 2h;', '"ron_stream_ping" must be from 1s to '
+                                      . '1h' ],
+             [ 'ron_streams 65537;', 'must be between 0 and 65536' ])
+{
+    my ($code, $said) = RonTest->new(http => $bad->[0])->test_config;
+    isnt($code, 0, "$bad->[0] is refused");
+    like($said, qr/\Q$bad->[1]\E/, 'with what is right');
+}
 
 done_testing();
