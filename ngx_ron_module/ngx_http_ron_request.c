@@ -380,37 +380,34 @@ ngx_http_ron_release(ngx_http_ron_ctx_t *ctx)
 }
 
 
+#define ngx_http_ron_text(dim, id, text)  text,
+
+static const char  *ngx_http_ron_task_names[] = {
+    RON_DIM_TASK(ngx_http_ron_text)
+};
+
+
 void
 ngx_http_ron_health(ron_api_health_t *h)
 {
-    time_t           now;
     uint64_t         now_us;
     ngx_uint_t       i;
     ron_beat_t       beat;
     ron_zone_t      *zone;
-    ngx_ron_sh_t    *sh;
     ngx_ron_conf_t  *rcf;
 
     ngx_memzero(h, sizeof(ron_api_health_t));
 
     rcf = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle);
-    sh = ngx_ron_shared((ngx_cycle_t *) ngx_cycle);
     zone = ngx_ron_zone();
 
     h->remote = (rcf->url.len == 0);
     h->lag_max_ms = rcf->committer_lag;
     h->commit_capacity = rcf->queue_commit;
-    h->restart_limit = rcf->restart_limit;
 
-    if (sh) {
-        now = ngx_time();
-
-        for (i = 0; i < NGX_RON_RESTARTS; i++) {
-            if (sh->restart_sec[i]
-                && now - (time_t) sh->restart_sec[i] < 60)
-            {
-                h->restarts++;
-            }
+    for (i = 0; i < RON_D_TASK_N; i++) {
+        if (ngx_ron_looping((ngx_cycle_t *) ngx_cycle, i)) {
+            h->looping[h->looping_n++] = ngx_http_ron_task_names[i];
         }
     }
 

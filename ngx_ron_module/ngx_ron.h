@@ -9,6 +9,7 @@
  *     ngx_ron_ipc.c        in a worker: calls to the helper
  *     ngx_ron_events.c     in the helper: events into the zone's rings
  *     ngx_ron_slot.c       a process's counters in the zone
+ *     ngx_ron_restart.c    what begins, ends, dies and is started again
  *     ngx_ron_log.c        lines of libron's threads into NGINX's log
  *     ngx_http_ron_*.c     HTTP
  */
@@ -30,7 +31,17 @@
 
 #define NGX_RON_VERSION   "0.1.0"
 
-#define NGX_RON_RESTARTS  16
+#define NGX_RON_RESTARTS  17            /* one more than may be allowed */
+
+
+/* Restarts of a task that died: the newest times, in seconds. */
+
+typedef struct {
+    ngx_atomic_t     n;
+    ngx_atomic_t     last;
+    ngx_atomic_t     looping;
+    ngx_atomic_t     sec[NGX_RON_RESTARTS];
+} ngx_ron_task_t;
 
 
 /*
@@ -51,9 +62,14 @@ typedef struct {
     ngx_atomic_t     helper_generation;
     ngx_atomic_t     helper_clean;          /* it went on purpose */
     ngx_atomic_t     helper_committed;      /* it got something on disk */
+    ngx_atomic_t     helper_headed;         /* it had the ledger */
     ngx_atomic_t     backoff;               /* ms before it starts */
-    ngx_atomic_t     restarts;
-    ngx_atomic_t     restart_sec[NGX_RON_RESTARTS];
+
+    /* workers: the newest generation, and how many of it did not end */
+
+    ngx_atomic_t     workers;
+
+    ngx_ron_task_t   tasks[RON_D_TASK_N];
 
     /* the longest ron_deadline that any generation has had, ms */
 
@@ -127,6 +143,28 @@ void ngx_ron_slot_sweep(void);
     ngx_ron_count_n(metric, s, a, b, c, 1)
 void ngx_ron_count_n(ron_metric_t metric, ngx_uint_t s, ngx_uint_t a,
     ngx_uint_t b, ngx_uint_t c, uint64_t n);
+
+/*
+ * ngx_ron_restart.c: a task (RON_D_TASK_*) that died was started again.  More
+ * than ron_restart_limit of them in a minute, and it loops, until a minute
+ * without one has passed.
+ */
+ngx_uint_t ngx_ron_restarted(ngx_cycle_t *cycle, ngx_uint_t task);
+ngx_uint_t ngx_ron_looping(ngx_cycle_t *cycle, ngx_uint_t task);
+
+/* A task begins, ends when it was asked to, or was ended from outside. */
+typedef enum {
+    NGX_RON_SPAWNED = 0,
+    NGX_RON_CANCELED,
+    NGX_RON_ABORTED
+} ngx_ron_end_t;
+
+void ngx_ron_worker_begins(ngx_cycle_t *cycle);
+void ngx_ron_worker_ends(ngx_cycle_t *cycle);
+void ngx_ron_tasks_worker(ngx_ron_end_t end);
+void ngx_ron_tasks_helper(ngx_ron_end_t end);
+void ngx_ron_tasks_thread(ngx_uint_t kind, ngx_ron_end_t end);
+void ngx_ron_tasks_operation(ngx_uint_t service, ngx_ron_end_t end);
 
 /* NGX_BUSY when `capacity` requests of all workers are in. */
 ngx_int_t ngx_ron_admit(ron_admit_t queue, ngx_uint_t capacity);

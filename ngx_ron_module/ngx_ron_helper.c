@@ -45,6 +45,7 @@ static void ngx_ron_helper_quit(void);
 static void ngx_ron_helper_tick(ngx_event_t *ev);
 static void ngx_ron_helper_start(ngx_event_t *ev);
 static void ngx_ron_helper_publish(void);
+static void ngx_ron_helper_committers(void);
 static void ngx_ron_helper_project(ngx_log_t *log);
 static void ngx_ron_helper_on_head(void *ctx, uint64_t seq, uint64_t time_ms,
     const ron_hash_t *root);
@@ -55,6 +56,7 @@ static void ngx_ron_helper_delta(ron_metric_t metric, ngx_uint_t a,
     uint64_t now, uint64_t *seen);
 static bool ngx_ron_helper_alive(void *ctx, uint32_t pid);
 static void ngx_ron_helper_exit(void);
+static void ngx_ron_helper_ended(ngx_ron_end_t end);
 static void ngx_ron_helper_left(ngx_ron_sh_t *sh);
 static void ngx_ron_helper_on_commit(void *ctx, const ron_batch_t *batch);
 
@@ -67,6 +69,7 @@ static ngx_event_t          ngx_ron_helper_start_ev;
 static ngx_pid_t            ngx_ron_helper_parent;
 static ron_service_t       *ngx_ron_helper_service;
 static ngx_uint_t           ngx_ron_helper_unclean;
+static ngx_uint_t           ngx_ron_helper_begun;   /* committers, counted */
 static uint64_t             ngx_ron_helper_published;
 static ron_history_thread_t *ngx_ron_helper_history;
 static ngx_uint_t           ngx_ron_helper_history_told;
@@ -90,7 +93,7 @@ static const char  *ngx_ron_helper_safe_reasons[] = {
 
 /* the newest durable batch, under the mutex */
 
-static ngx_uint_t           ngx_ron_helper_headed;
+static ngx_uint_t           ngx_ron_helper_headed;  /* took the lock */
 
 static uint64_t             ngx_ron_helper_seq;
 static uint64_t             ngx_ron_helper_time;
@@ -164,8 +167,11 @@ ngx_ron_helper_init(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
 
     sh->helper_clean = 0;
     sh->helper_committed = 0;
+    sh->helper_headed = 0;
     sh->helper_generation = rcf->generation;
     sh->helper_pid = ngx_pid;
+
+    ngx_ron_tasks_helper(NGX_RON_SPAWNED);
 
     ev = &ngx_ron_helper_tick_ev;
     ev->handler = ngx_ron_helper_tick;
@@ -242,10 +248,16 @@ ngx_ron_helper_delay(ngx_ron_conf_t *rcf, ngx_ron_sh_t *sh, ngx_log_t *log)
         return 0;
     }
 
-    n = sh->restarts++;
-    ngx_ron_count(RON_M_SERVICE_RESTARTS, RON_D_SERVICE_LEDGER,
-                  RON_D_TASK_HELPER, 0, 0);
-    sh->restart_sec[n % NGX_RON_RESTARTS] = ngx_time();
+    n = ngx_ron_restarted(ngx_ron_helper_cycle, RON_D_TASK_HELPER);
+
+    /* it could not count that itself */
+
+    ngx_ron_tasks_helper(NGX_RON_ABORTED);
+    ngx_ron_tasks_thread(RON_D_KIND_SEQUENCER, NGX_RON_ABORTED);
+
+    if (sh->helper_headed) {
+        ngx_ron_tasks_thread(RON_D_KIND_COMMITTER, NGX_RON_ABORTED);
+    }
 
     if (sh->helper_committed) {
         sh->backoff = 0;
@@ -263,7 +275,7 @@ ngx_ron_helper_delay(ngx_ron_conf_t *rcf, ngx_ron_sh_t *sh, ngx_log_t *log)
 
     ngx_log_error(NGX_LOG_WARN, log, 0,
                   "ron: helper %P died, restart %ui of the ledger in %M ms",
-                  (ngx_pid_t) sh->helper_pid, n + 1, delay);
+                  (ngx_pid_t) sh->helper_pid, n, delay);
 
     return delay;
 }
@@ -353,6 +365,7 @@ ngx_ron_helper_tick(ngx_event_t *ev)
     ngx_ron_log_flush(ev->log);
     ngx_ron_helper_publish();
     ngx_ron_events_follow(ev->log);
+    ngx_ron_helper_committers();
 
     if (++ngx_ron_helper_ticks % NGX_RON_SWEEP == 0) {
 
@@ -439,6 +452,9 @@ ngx_ron_helper_start(ngx_event_t *ev)
                       &rcf->url, ron_status_name(rc));
         ngx_ron_helper_service = NULL;
         ngx_add_timer(ev, NGX_RON_RETRY);
+
+    } else {
+        ngx_ron_tasks_thread(RON_D_KIND_SEQUENCER, NGX_RON_SPAWNED);
     }
 
     ngx_ron_log_flush(cycle->log);
@@ -451,8 +467,12 @@ static void
 ngx_ron_helper_on_head(void *ctx, uint64_t seq, uint64_t time_ms,
     const ron_hash_t *root)
 {
+    ngx_ron_sh_t  *sh = ctx;
+
+    sh->helper_headed = 1;
+
     ron_mutex_lock(ngx_ron_helper_mutex);
-    ngx_ron_helper_headed = 1;
+    ngx_ron_helper_headed++;
     ngx_ron_helper_seq = seq;
     ngx_ron_helper_time = time_ms;
     ngx_ron_helper_root = *root;
@@ -683,6 +703,30 @@ ngx_ron_helper_publish(void)
 }
 
 
+/* Each time that the lock is taken, a committer begins. */
+
+static void
+ngx_ron_helper_committers(void)
+{
+    ngx_uint_t  n;
+
+    ron_mutex_lock(ngx_ron_helper_mutex);
+    n = ngx_ron_helper_headed;
+    ron_mutex_unlock(ngx_ron_helper_mutex);
+
+    for ( /* void */ ; ngx_ron_helper_begun < n; ngx_ron_helper_begun++) {
+
+        if (ngx_ron_helper_begun) {
+            ngx_ron_tasks_thread(RON_D_KIND_COMMITTER, NGX_RON_CANCELED);
+            (void) ngx_ron_restarted(ngx_ron_helper_cycle,
+                                     RON_D_TASK_COMMITTER);
+        }
+
+        ngx_ron_tasks_thread(RON_D_KIND_COMMITTER, NGX_RON_SPAWNED);
+    }
+}
+
+
 /*
  * History is projected by whoever has the ledger.  After a reload the helper
  * before may still be at it: that one ends, and then this one begins.
@@ -785,7 +829,7 @@ static void
 ngx_ron_helper_exit(void)
 {
     u_char              *p, root[2 * RON_HASH_LEN + 2];
-    uint64_t             aborted, leaked;
+    uint64_t             aborted, canceled, leaked;
     ngx_log_t           *log;
     ngx_uint_t           drained;
     ron_status_t         rc;
@@ -807,7 +851,6 @@ ngx_ron_helper_exit(void)
     }
 
     ron_service_stat(ngx_ron_helper_service, &stat);
-    aborted = stat.preval_depth + stat.commit_depth;
 
     rc = RON_OK;
 
@@ -824,6 +867,13 @@ ngx_ron_helper_exit(void)
 
     ngx_ron_log_flush(log);
 
+    /* what was decided is finished when all went well; the rest is not begun */
+
+    canceled = stat.preval_depth;
+    aborted = rc == RON_OK ? 0 : stat.commit_depth;
+
+    ngx_ron_helper_ended(rc == RON_OK ? NGX_RON_CANCELED : NGX_RON_ABORTED);
+
     leaked = ron_thread_count();
     ngx_ron_count_n(RON_M_TASKS_LEAKED, RON_D_SERVICE_LEDGER, 0, 0, 0,
                     leaked);
@@ -834,8 +884,8 @@ ngx_ron_helper_exit(void)
     if (rc != RON_OK) {
         ngx_log_error(NGX_LOG_ERR, log, 0,
                       "ron: {\"event\":\"shutdown\",\"drained\":%s,"
-                      "\"aborted\":%uL,\"canceled\":0,\"leaked\":%uL}",
-                      drained ? "true" : "false", aborted, leaked);
+                      "\"aborted\":%uL,\"canceled\":%uL,\"leaked\":%uL}",
+                      drained ? "true" : "false", aborted, canceled, leaked);
         _exit(0);
     }
 
@@ -856,11 +906,25 @@ ngx_ron_helper_exit(void)
 
     ngx_log_error(NGX_LOG_NOTICE, log, 0,
                   "ron: {\"event\":\"shutdown\",\"drained\":%s,"
-                  "\"aborted\":%uL,\"canceled\":0,\"leaked\":%uL,"
+                  "\"aborted\":%uL,\"canceled\":%uL,\"leaked\":%uL,"
                   "\"seq\":%uL,\"root\":%*s}",
-                  drained ? "true" : "false", aborted, leaked,
+                  drained ? "true" : "false", aborted, canceled, leaked,
                   ngx_ron_helper_headed ? ngx_ron_helper_seq : stat.seq,
                   (size_t) (p - root), root);
+}
+
+
+static void
+ngx_ron_helper_ended(ngx_ron_end_t end)
+{
+    ngx_ron_helper_committers();
+
+    ngx_ron_tasks_helper(NGX_RON_CANCELED);
+    ngx_ron_tasks_thread(RON_D_KIND_SEQUENCER, end);
+
+    if (ngx_ron_helper_begun) {
+        ngx_ron_tasks_thread(RON_D_KIND_COMMITTER, end);
+    }
 }
 
 

@@ -113,6 +113,7 @@ static ngx_int_t ngx_ron_ipc_late(ngx_ron_call_t *call);
 static ngx_msec_t ngx_ron_ipc_jitter(void);
 static void ngx_ron_ipc_count_retry(ngx_ron_call_t *call);
 static void ngx_ron_ipc_count_timeout(ngx_ron_call_t *call);
+static ngx_uint_t ngx_ron_ipc_service(ngx_ron_call_t *call);
 static ngx_uint_t ngx_ron_ipc_unsaid(ron_frame_type_t type,
     ron_str_t payload);
 static ngx_uint_t ngx_ron_ipc_dropped(ngx_ron_call_t *call,
@@ -217,10 +218,31 @@ ngx_ron_ipc_init_process(ngx_cycle_t *cycle)
 void
 ngx_ron_ipc_exit_process(ngx_cycle_t *cycle)
 {
-    ngx_ron_ipc.closing = 1;
+    ngx_queue_t     *q;
+    ngx_ron_ipc_t   *ipc;
+    ngx_ron_call_t  *call;
 
-    if (ngx_ron_ipc.connection) {
+    ipc = &ngx_ron_ipc;
+    ipc->closing = 1;
+
+    if (ipc->connection) {
         ngx_ron_ipc_close(NGX_LOG_INFO, "the worker exits");
+    }
+
+    if (ipc->client == NULL) {
+        return;
+    }
+
+    for (q = ngx_queue_head(&ipc->calls);
+         q != ngx_queue_sentinel(&ipc->calls);
+         q = ngx_queue_next(q))
+    {
+        call = ngx_queue_data(q, ngx_ron_call_t, queue);
+
+        if (call->type == RON_FRAME_UNIT && call->tries) {
+            ngx_ron_tasks_operation(ngx_ron_ipc_service(call),
+                                    NGX_RON_ABORTED);
+        }
     }
 }
 
@@ -450,6 +472,10 @@ ngx_ron_ipc_done(ngx_ron_call_t *call, ngx_int_t rc, ron_frame_type_t type,
     handler = call->handler;
     data = call->data;
 
+    if (rc == NGX_ABORT && call->type == RON_FRAME_UNIT) {
+        ngx_ron_tasks_operation(ngx_ron_ipc_service(call), NGX_RON_ABORTED);
+    }
+
     ngx_ron_ipc_free(call);
 
     if (handler) {
@@ -508,6 +534,10 @@ ngx_ron_ipc_send(ngx_ron_call_t *call)
 
         if (call->tries++) {
             ngx_ron_ipc_count_retry(call);
+
+        } else if (call->type == RON_FRAME_UNIT) {
+            ngx_ron_tasks_operation(ngx_ron_ipc_service(call),
+                                    NGX_RON_SPAWNED);
         }
 
         call->sent = 1;
@@ -681,10 +711,16 @@ ngx_ron_ipc_count_retry(ngx_ron_call_t *call)
 static void
 ngx_ron_ipc_count_timeout(ngx_ron_call_t *call)
 {
-    ngx_ron_count(RON_M_IO_TIMEOUTS,
-                  call->ingest || call->type == RON_FRAME_ADMIN
-                      ? RON_D_SERVICE_LEDGER : RON_D_SERVICE_WALLET,
+    ngx_ron_count(RON_M_IO_TIMEOUTS, ngx_ron_ipc_service(call),
                   RON_D_IO_LEDGER_RPC, 0, 0);
+}
+
+
+static ngx_uint_t
+ngx_ron_ipc_service(ngx_ron_call_t *call)
+{
+    return call->ingest || call->type == RON_FRAME_ADMIN
+           ? RON_D_SERVICE_LEDGER : RON_D_SERVICE_WALLET;
 }
 
 

@@ -41,7 +41,7 @@ static ngx_conf_num_bounds_t  ngx_ron_queue_bounds = {
 };
 
 static ngx_conf_num_bounds_t  ngx_ron_restart_bounds = {
-    ngx_conf_check_num_bounds, 1, NGX_RON_RESTARTS
+    ngx_conf_check_num_bounds, 1, NGX_RON_RESTARTS - 1
 };
 
 static ngx_conf_num_bounds_t  ngx_ron_batch_bounds = {
@@ -966,6 +966,7 @@ ngx_ron_init_process(ngx_cycle_t *cycle)
 
     ngx_ron_log_init(cycle->log->log_level);
     ngx_ron_slot_claim(cycle);
+    ngx_ron_worker_begins(cycle);
 
     return ngx_ron_ipc_init_process(cycle);
 }
@@ -988,6 +989,7 @@ ngx_ron_exit_process(ngx_cycle_t *cycle)
     }
 
     ngx_ron_ipc_exit_process(cycle);
+    ngx_ron_worker_ends(cycle);
     ngx_ron_slot_leave();
     ngx_ron_log_flush(cycle->log);
 }

@@ -206,11 +206,10 @@ stop() {
 
     pid=$(master) || die "it does not run in $data"
 
-    if [ -e "$conf" ]; then
-        listen=$(sed -n 's/^ *listen  *\(.*\);/\1/p' "$conf" | head -n 1)
-        ask POST /ledger/admin/drain "$(mint stop 'act = admin')" \
-            >/dev/null 2>&1 || true
-    fi
+    # drain, wait for its end, and only then quit
+
+    "$build/ronctl" drain --socket "$data/sock/ledger.sock" \
+        --keys "$data/ron.keys" || echo "run: it quits without a drain" >&2
 
     kill -QUIT "$pid"
 

@@ -274,6 +274,8 @@ ron_status_t ron_api_admin_answer(ron_buf_t *out,
 
 /* ---- health ------------------------------------------------------------- */
 
+#define RON_API_TASKS_MAX  8
+
 typedef struct {
     bool         has_beat;
     ron_life_t  state;
@@ -283,8 +285,8 @@ typedef struct {
     uint64_t     seq;
     uint64_t     commit_depth;
     uint64_t     commit_capacity;
-    uint64_t     restarts;              /* in the last minute */
-    uint64_t     restart_limit;
+    const char  *looping[RON_API_TASKS_MAX];    /* tasks that die too often */
+    uint32_t     looping_n;
     bool         remote;                /* the ledger is not ours */
     bool         ledger_down;           /* open breakers */
     bool         kms_down;

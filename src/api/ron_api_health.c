@@ -23,7 +23,7 @@ static void ron_api_put_missing(ron_buf_t *out, const char *name, bool there);
 bool
 ron_api_crash_loop(const ron_api_health_t *h)
 {
-    return h->restarts > h->restart_limit;
+    return h->looping_n > 0;
 }
 
 
@@ -107,7 +107,8 @@ ron_api_healthz(ron_buf_t *out, const ron_api_health_t *h, uint16_t *status)
 ron_status_t
 ron_api_readyz(ron_buf_t *out, const ron_api_health_t *h, uint16_t *status)
 {
-    bool  running, lag_ok, queue_ok, tasks_ok, asked_ok, ready;
+    bool      running, lag_ok, queue_ok, tasks_ok, asked_ok, ready;
+    uint32_t  i;
 
     running = ron_api_state(h) == RON_STATE_RUNNING && !h->ledger_down;
     lag_ok = h->lag_ms <= h->lag_max_ms;
@@ -128,7 +129,11 @@ ron_api_readyz(ron_buf_t *out, const ron_api_health_t *h, uint16_t *status)
     ron_api_put_missing(out, "ledger", running);
     ron_api_put_missing(out, "committer", lag_ok);
     ron_api_put_missing(out, "queue", queue_ok);
-    ron_api_put_missing(out, "helper", tasks_ok);
+
+    for (i = 0; i < h->looping_n; i++) {
+        ron_api_put_missing(out, h->looping[i], false);
+    }
+
     ron_api_put_missing(out, "kms", !h->kms_down);
     ron_api_put_missing(out, "policy", !h->policy_down);
     ron_api_put_missing(out, "wallet", !h->wallet_down);

@@ -165,6 +165,7 @@ bool ron_ctl_interrupted(void);
 /* ---- commands ----------------------------------------------------------- */
 
 int ron_ctl_bench(ron_ctl_args_t *args);
+int ron_ctl_drain(ron_ctl_args_t *args);
 int ron_ctl_ledger_bench(int argc, char **argv);
 int ron_ctl_ledger_info(ron_ctl_args_t *args);
 int ron_ctl_ledger_verify(ron_ctl_args_t *args);

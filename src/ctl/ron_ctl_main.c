@@ -141,6 +141,13 @@ static const ron_ctl_option_t  ctl_bench_options[] = {
     { NULL, NULL, NULL }
 };
 
+static const ron_ctl_option_t  ctl_drain_options[] = {
+    { "keys", "FILE", "the file that ron_keys names; its first key is asked" },
+    { "socket", "PATH", "where ron_socket is; @NAME is abstract" },
+    { "timeout", "SECONDS", "wait so long (default: 15)" },
+    { NULL, NULL, NULL }
+};
+
 static const ron_ctl_option_t  ctl_no_options[] = { { NULL, NULL, NULL } };
 
 
@@ -293,6 +300,15 @@ static const ron_ctl_command_t  ctl_commands[] = {
       "example: ronctl bench --keys run/ron.keys --workload transfer \\\n"
       "             --connections 128 --duration 10s\n",
       ctl_bench_options },
+
+    { "drain", ron_ctl_drain, NULL, "[LEDGER] --keys FILE", 0, 1,
+      "finish what is in hand and take no more",
+      "Asks the server's helper over the ledger's socket, waits until the\n"
+      "final root is published, and prints it.  Reads go on; writes are\n"
+      "refused until nginx is reloaded or started again.  As a rule a QUIT\n"
+      "follows.  Exit code 1: safe mode, or not in time.\n\n"
+      "example: ronctl drain /var/lib/nginx/ron --keys /etc/nginx/ron.keys\n",
+      ctl_drain_options },
 
     { "completion", NULL, ctl_completion, "bash", 0, 0,
       "print a completion script for a shell",

@@ -361,7 +361,6 @@ test_health(void)
 
     h.lag_max_ms = 1000;
     h.commit_capacity = 1000;
-    h.restart_limit = 5;
 
     is_u64(ron_api_shed(&h), RON_REASON_OK,
            "before the first beat a write waits");
@@ -412,12 +411,18 @@ test_health(void)
     h.has_beat = true;
     h.remote = false;
 
-    h.restarts = 5;
     (void) ron_api_healthz(&out, &h, &status);
-    is_u64(status, 200, "as many restarts as there may be");
-    h.restarts = 6;
+    is_u64(status, 200, "nothing dies too often");
+    h.looping[h.looping_n++] = "committer";
     (void) ron_api_healthz(&out, &h, &status);
-    is_u64(status, 503, "one more is a crash loop");
+    is_u64(status, 503, "a crash loop");
+    ron_buf_reset(&out);
+    (void) ron_api_readyz(&out, &h, &status);
+    is_u64(status, 503, "is not ready");
+    ron_buf_put_u8(&out, 0);
+    ok(strstr((const char *) out.data, "\"missing\":[\"committer\"]") != NULL,
+       "and says which task");
+    is_u64(ron_api_shed(&h), RON_REASON_OK, "what can be served is");
 
     ron_buf_free(&out);
 }
