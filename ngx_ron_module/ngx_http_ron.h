@@ -91,6 +91,8 @@ struct ngx_http_ron_ctx_s {
     ngx_str_t               path;       /* behind a PREFIX route's path */
     ngx_str_t               corr_id;
     ron_cap_t              *cap;
+    ron_str_t               token;
+    ron_str_t               question;   /* of the services that check */
 
     ngx_str_t               idem_key;
     ngx_str_t               if_match;
@@ -128,6 +130,8 @@ struct ngx_http_ron_ctx_s {
     unsigned                checking:1;
     unsigned                lines:1;    /* application/x-ndjson */
     unsigned                held:1;     /* the hold's account is allowed */
+    unsigned                genuine:1;  /* the token: nobody is to be asked */
+    unsigned                checked:1;  /* by all services that are asked */
     unsigned                admitted:1;
     unsigned                replied:1;
     unsigned                key_twice:1;
@@ -149,8 +153,9 @@ char *ngx_http_ron_set_service(ngx_conf_t *cf,
 ngx_int_t ngx_http_ron_read_secret(ngx_conf_t *cf, ngx_str_t *name,
     ngx_uint_t secret, ngx_str_t *text);
 
-/* Content handler of all services. */
+/* Content handler of all services; and the rest of it, after a check. */
 ngx_int_t ngx_http_ron_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_ron_go(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx);
 
 /*
  * Memory of a pool for what has 128-bit integers in it: NGINX aligns to a
@@ -182,6 +187,27 @@ void ngx_http_ron_ndjson(ngx_http_request_t *r);
 /* ron_cap_verify(), through the worker's cache. */
 ron_status_t ngx_http_ron_token_verify(ngx_http_request_t *r,
     ron_str_t token, ron_cap_t *cap, ron_cap_error_t *err);
+
+/*
+ * The same where a service is asked about tokens: not *known, it only says
+ * what the token would allow.  What it was told to be genuine is kept.
+ */
+ron_status_t ngx_http_ron_token_read(ngx_http_request_t *r, ron_str_t token,
+    ron_cap_t *cap, ron_cap_error_t *err, ngx_uint_t *known);
+void ngx_http_ron_token_keep(ngx_http_request_t *r, ron_str_t token,
+    const ron_cap_t *cap);
+
+/*
+ * Checks by other services.  A token that is not genuine yet: NGX_DONE, and
+ * the request goes on when it is.  A unit: NGX_DECLINED when nobody is to be
+ * asked (any more), else NGX_DONE, and the route's handler is called again.
+ */
+ngx_uint_t ngx_http_ron_check_tokens(ngx_http_request_t *r);
+ngx_int_t ngx_http_ron_check_token(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx);
+ngx_uint_t ngx_http_ron_check_units(ngx_http_request_t *r);
+ngx_int_t ngx_http_ron_check_unit(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx, ron_unit_t *unit);
 
 /* The zone of this configuration. */
 ron_zone_t *ngx_http_ron_zone(ngx_http_request_t *r);

@@ -13,6 +13,8 @@ static ngx_int_t ngx_http_ron_access_route(ngx_http_request_t *r,
 static ngx_int_t ngx_http_ron_access_headers(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 static ngx_int_t ngx_http_ron_access_encoding(ngx_http_ron_ctx_t *ctx);
+static ngx_int_t ngx_http_ron_access_token(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx);
 static ngx_int_t ngx_http_ron_access_capability(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ngx_http_ron_service_t *service);
 static ngx_int_t ngx_http_ron_allow_header(ngx_http_request_t *r,
@@ -326,26 +328,16 @@ ngx_http_ron_access_encoding(ngx_http_ron_ctx_t *ctx)
 }
 
 
+/* What its token allows; whether it is genuine another service may say. */
+
 static ngx_int_t
-ngx_http_ron_access_capability(ngx_http_request_t *r,
-    ngx_http_ron_ctx_t *ctx, ngx_http_ron_service_t *service)
+ngx_http_ron_access_token(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
-    ron_str_t                  token, addr;
-    ngx_str_t                 *value;
-    ron_cap_error_t            err;
-    ron_api_error_t            refused;
-    ron_api_policy_t           policy;
-    struct sockaddr_in        *sin;
-    ngx_http_ron_loc_conf_t   *rlcf;
-#if (NGX_HAVE_INET6)
-    struct sockaddr_in6       *sin6;
-#endif
-
-    if (ctx->route->flags & NGX_HTTP_RON_OPEN) {
-        return NGX_OK;
-    }
-
-    rlcf = ngx_http_get_module_loc_conf(r, ngx_http_ron_module);
+    ron_str_t         token;
+    ngx_str_t        *value;
+    ngx_uint_t        genuine;
+    ron_status_t      rc;
+    ron_cap_error_t   err;
 
     if (r->headers_in.authorization == NULL) {
         return ngx_http_ron_refuse(r, RON_REASON_UNAUTH,
@@ -374,7 +366,19 @@ ngx_http_ron_access_capability(ngx_http_request_t *r,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    if (ngx_http_ron_token_verify(r, token, ctx->cap, &err) != RON_OK) {
+    ctx->token = token;
+
+    if (ngx_http_ron_check_tokens(r)) {
+        rc = ngx_http_ron_token_read(r, token, ctx->cap, &err, &genuine);
+
+    } else {
+        rc = ngx_http_ron_token_verify(r, token, ctx->cap, &err);
+        genuine = 1;
+    }
+
+    ctx->genuine = genuine;
+
+    if (rc != RON_OK) {
         ctx->cap_why = err.why;
 
         return ngx_http_ron_refuse(r, err.status == 401
@@ -385,6 +389,35 @@ ngx_http_ron_access_capability(ngx_http_request_t *r,
                                    err.reason, NULL);
     }
 
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_ron_access_capability(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx, ngx_http_ron_service_t *service)
+{
+    ngx_int_t                  rc;
+    ron_str_t                  addr;
+    ron_api_error_t            refused;
+    ron_api_policy_t           policy;
+    struct sockaddr_in        *sin;
+    ngx_http_ron_loc_conf_t   *rlcf;
+#if (NGX_HAVE_INET6)
+    struct sockaddr_in6       *sin6;
+#endif
+
+    if (ctx->route->flags & NGX_HTTP_RON_OPEN) {
+        return NGX_OK;
+    }
+
+    rc = ngx_http_ron_access_token(r, ctx);
+
+    if (rc != NGX_OK || ctx->replied) {
+        return rc;
+    }
+
+    rlcf = ngx_http_get_module_loc_conf(r, ngx_http_ron_module);
     addr = ron_null_str;
 
     switch (r->connection->sockaddr->sa_family) {

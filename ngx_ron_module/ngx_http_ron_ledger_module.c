@@ -239,6 +239,11 @@ ngx_http_ron_ledger_ingest(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    if (!ctx->checked && ngx_http_ron_check_units(r)) {
+        return ngx_http_ron_check_unit(r, ctx,
+                                       &ngx_http_ron_ledger_api.unit);
+    }
+
     left = ngx_http_ron_time_left(ctx);
 
     if (left == 0) {

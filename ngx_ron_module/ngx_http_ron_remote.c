@@ -22,6 +22,7 @@
 #define NGX_HTTP_RON_REMOTE_BUFFER_MAX  (8 * 1024 * 1024)
 #define NGX_HTTP_RON_REMOTE_PAUSE       50
 #define NGX_HTTP_RON_REMOTE_JITTER      20
+#define NGX_HTTP_RON_REMOTE_POLL        5
 
 
 static ngx_int_t ngx_http_ron_remote_text(ngx_http_request_t *r,
@@ -29,6 +30,10 @@ static ngx_int_t ngx_http_ron_remote_text(ngx_http_request_t *r,
 static void ngx_http_ron_remote_cleanup(void *data);
 static void ngx_http_ron_remote_event(ngx_event_t *ev);
 static void ngx_http_ron_remote_try(ngx_http_ron_rcall_t *call);
+static ngx_int_t ngx_http_ron_remote_slot(ngx_http_ron_rcall_t *call,
+    ngx_msec_t left);
+static void ngx_http_ron_remote_slot_done(ngx_http_ron_rcall_t *call);
+static void ngx_http_ron_remote_slot_poll(ngx_event_t *ev);
 static ngx_int_t ngx_http_ron_remote_launch(ngx_http_ron_rcall_t *call,
     ngx_msec_t timeout);
 static void ngx_http_ron_remote_run(ngx_http_request_t *sr);
@@ -46,6 +51,22 @@ static void ngx_http_ron_remote_late(ngx_event_t *ev);
 static void ngx_http_ron_remote_judge(ngx_http_ron_rcall_t *call);
 static void ngx_http_ron_remote_done(ngx_http_ron_rcall_t *call,
     ngx_int_t rc);
+
+
+/*
+ * Calls of this worker that wait for one of the prevalidators, of which all
+ * workers have some together: another's is noticed by asking again.
+ */
+
+static ngx_queue_t  ngx_http_ron_remote_waiting;
+static ngx_event_t  ngx_http_ron_remote_poll;
+
+/* an event's data looks like a connection: debug logs read its fd */
+
+static struct {
+    void  *padding[3];
+    int    fd;
+} ngx_http_ron_remote_ident = { { NULL, NULL, NULL }, -1 };
 
 
 ngx_int_t
@@ -116,6 +137,13 @@ ngx_http_ron_remote_cleanup(void *data)
     if (call->timer.timer_set) {
         ngx_del_timer(&call->timer);
     }
+
+    if (call->queued) {
+        call->queued = 0;
+        ngx_queue_remove(&call->queue);
+    }
+
+    ngx_http_ron_remote_slot_done(call);
 }
 
 
@@ -238,21 +266,35 @@ ngx_http_ron_remote_try(ngx_http_ron_rcall_t *call)
 
     left = ngx_http_ron_time_left(call->ctx);
 
+    if (call->queued) {
+        call->queued = 0;
+        ngx_queue_remove(&call->queue);
+    }
+
     if (left == 0) {
         call->late = (call->tried == 0);
         ngx_http_ron_remote_done(call, NGX_ERROR);
         return;
     }
 
-    if (ngx_http_ron_remote_ask(call) != NGX_OK) {
+    /* the breaker of a check stands before a call, not before its tries */
+
+    if ((call->tried == 0 || call->remote->target == RON_D_TARGET_LEDGER)
+        && ngx_http_ron_remote_ask(call) != NGX_OK)
+    {
         call->refused = 1;
         ngx_http_ron_remote_done(call, NGX_ERROR);
+        return;
+    }
+
+    if (ngx_http_ron_remote_slot(call, left) != NGX_OK) {
         return;
     }
 
     call->whole = 0;
     call->sent = 0;
     call->late = 0;
+    call->cut = (left < call->remote->timeout);
     call->tried++;
     call->since_us = ron_clock_mono_us();
 
@@ -262,6 +304,109 @@ ngx_http_ron_remote_try(ngx_http_ron_rcall_t *call)
         != NGX_OK)
     {
         ngx_http_ron_remote_done(call, NGX_ERROR);
+    }
+}
+
+
+/* A wallet's ledger is no check, and its work queue bounds the calls to it. */
+
+static ngx_int_t
+ngx_http_ron_remote_slot(ngx_http_ron_rcall_t *call, ngx_msec_t left)
+{
+    ngx_http_ron_remote_main_conf_t  *rrmcf;
+
+    if (call->slot || call->remote->target == RON_D_TARGET_LEDGER) {
+        return NGX_OK;
+    }
+
+    rrmcf = ngx_http_get_module_main_conf(call->ctx->request,
+                                          ngx_http_ron_remote_module);
+
+    if (ngx_http_ron_remote_waiting.next == NULL) {
+        ngx_queue_init(&ngx_http_ron_remote_waiting);
+
+        ngx_http_ron_remote_poll.handler = ngx_http_ron_remote_slot_poll;
+        ngx_http_ron_remote_poll.data = &ngx_http_ron_remote_ident;
+        ngx_http_ron_remote_poll.log = ngx_cycle->log;
+        ngx_http_ron_remote_poll.cancelable = 1;
+    }
+
+    if (ngx_ron_admit(RON_ADMIT_CHECK, rrmcf->prevalidators) == NGX_OK) {
+        call->slot = 1;
+        ngx_http_ron_checks_begin(call->ctx);
+
+        return NGX_OK;
+    }
+
+    ngx_http_ron_checks_pause(call->ctx);
+
+    call->queued = 1;
+    ngx_queue_insert_tail(&ngx_http_ron_remote_waiting, &call->queue);
+
+    ngx_add_timer(&call->event, left);
+
+    if (!ngx_http_ron_remote_poll.timer_set) {
+        ngx_add_timer(&ngx_http_ron_remote_poll, NGX_HTTP_RON_REMOTE_POLL);
+    }
+
+    return NGX_AGAIN;
+}
+
+
+static void
+ngx_http_ron_remote_slot_done(ngx_http_ron_rcall_t *call)
+{
+    if (!call->slot) {
+        return;
+    }
+
+    call->slot = 0;
+    ngx_ron_admit_done(RON_ADMIT_CHECK);
+    ngx_http_ron_checks_pause(call->ctx);
+
+    if (!ngx_queue_empty(&ngx_http_ron_remote_waiting)) {
+        ngx_http_ron_remote_slot_poll(&ngx_http_ron_remote_poll);
+    }
+}
+
+
+/* The oldest first, as many as there is room for. */
+
+static void
+ngx_http_ron_remote_slot_poll(ngx_event_t *ev)
+{
+    ngx_queue_t                      *q;
+    ngx_http_ron_rcall_t             *call;
+    ngx_http_ron_remote_main_conf_t  *rrmcf;
+
+    while (!ngx_queue_empty(&ngx_http_ron_remote_waiting)) {
+
+        q = ngx_queue_head(&ngx_http_ron_remote_waiting);
+        call = ngx_queue_data(q, ngx_http_ron_rcall_t, queue);
+
+        rrmcf = ngx_http_get_module_main_conf(call->ctx->request,
+                                              ngx_http_ron_remote_module);
+
+        if (ngx_ron_admit(RON_ADMIT_CHECK, rrmcf->prevalidators) != NGX_OK) {
+
+            if (!ev->timer_set) {
+                ngx_add_timer(ev, NGX_HTTP_RON_REMOTE_POLL);
+            }
+
+            return;
+        }
+
+        ngx_queue_remove(q);
+
+        call->queued = 0;
+        call->slot = 1;
+        ngx_http_ron_checks_begin(call->ctx);
+
+        if (call->event.timer_set) {
+            ngx_del_timer(&call->event);
+        }
+
+        ngx_post_event(&call->event, &ngx_posted_events);
     }
 }
 
@@ -562,7 +707,12 @@ ngx_http_ron_remote_judge(ngx_http_ron_rcall_t *call)
 
     ngx_http_ron_remote_count(call, failed);
 
-    if (remote->target == RON_D_TARGET_LEDGER || !failed) {
+    /* a caller without patience says nothing about the service */
+
+    if (!failed
+        || (remote->target == RON_D_TARGET_LEDGER
+            && !(call->late && call->cut)))
+    {
         ngx_http_ron_remote_tell(call, !failed);
     }
 
@@ -604,9 +754,13 @@ ngx_http_ron_remote_done(ngx_http_ron_rcall_t *call, ngx_int_t rc)
     ctx = call->ctx;
     ctx->remote = NULL;
 
+    ngx_http_ron_remote_slot_done(call);
+
     if (rc != NGX_OK) {
 
-        if (call->remote->target != RON_D_TARGET_LEDGER && !call->refused) {
+        if (call->remote->target != RON_D_TARGET_LEDGER && call->tried
+            && !(call->late && call->cut))
+        {
             ngx_http_ron_remote_tell(call, 0);
         }
 

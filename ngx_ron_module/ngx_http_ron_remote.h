@@ -30,16 +30,21 @@ typedef struct {
     ngx_uint_t                 tries;
     ngx_msec_t                 timeout;     /* of one try */
     ngx_msec_t                 backoff;     /* the longest pause */
-    ron_breaker_conf_t         breaker;
+    ron_breaker_conf_t         breaker;     /* errors 0: the threshold */
 } ngx_http_ron_remote_t;
 
 
 typedef struct {
     ngx_array_t                all;         /* ngx_http_ron_remote_t * */
+    ngx_uint_t                 threshold;   /* of the checks' breakers */
+    ngx_uint_t                 prevalidators;
 } ngx_http_ron_remote_main_conf_t;
 
 typedef struct {
     ngx_http_ron_remote_t     *ledger;
+    ngx_http_ron_remote_t     *kms;         /* inherited, as are the next */
+    ngx_http_ron_remote_t     *policy;
+    ngx_http_ron_remote_t     *wallet;
 } ngx_http_ron_remote_loc_conf_t;
 
 
@@ -56,6 +61,7 @@ typedef void (*ngx_http_ron_remote_pt)(ngx_http_ron_ctx_t *ctx,
 struct ngx_http_ron_rcall_s {
     ngx_event_t                event;       /* a pause, or a try is over */
     ngx_event_t                timer;       /* of a try */
+    ngx_queue_t                queue;       /* of those that wait for a slot */
 
     ngx_http_ron_ctx_t        *ctx;
     ngx_http_ron_remote_t     *remote;
@@ -76,6 +82,9 @@ struct ngx_http_ron_rcall_s {
     unsigned                   ended:1;
     unsigned                   maybe:1;
     unsigned                   refused:1;
+    unsigned                   cut:1;       /* less time than a try may have */
+    unsigned                   slot:1;      /* one of the prevalidators */
+    unsigned                   queued:1;
 };
 
 

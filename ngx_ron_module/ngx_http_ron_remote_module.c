@@ -26,6 +26,7 @@ static ngx_int_t ngx_http_ron_remote_breaker(ngx_http_ron_remote_t *remote,
     uint32_t *breaker);
 
 static void *ngx_http_ron_remote_create_main_conf(ngx_conf_t *cf);
+static char *ngx_http_ron_remote_init_main_conf(ngx_conf_t *cf, void *conf);
 static void *ngx_http_ron_remote_create_loc_conf(ngx_conf_t *cf);
 static char *ngx_http_ron_remote_merge_loc_conf(ngx_conf_t *cf, void *parent,
     void *child);
@@ -37,6 +38,15 @@ static ngx_int_t ngx_http_ron_remote_option(ngx_conf_t *cf,
     ngx_http_ron_remote_t *remote, ngx_str_t *value);
 
 
+static ngx_conf_num_bounds_t  ngx_http_ron_remote_threshold_bounds = {
+    ngx_conf_check_num_bounds, 1, 1000000
+};
+
+static ngx_conf_num_bounds_t  ngx_http_ron_remote_prevalidator_bounds = {
+    ngx_conf_check_num_bounds, 1, 100000
+};
+
+
 static ngx_command_t  ngx_http_ron_remote_commands[] = {
 
     { ngx_string("ron_wallet_ledger_pass"),
@@ -45,6 +55,41 @@ static ngx_command_t  ngx_http_ron_remote_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_ron_remote_loc_conf_t, ledger),
       NULL },
+
+    { ngx_string("ron_kms_pass"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
+      ngx_http_ron_remote_pass,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_ron_remote_loc_conf_t, kms),
+      NULL },
+
+    { ngx_string("ron_policy_pass"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
+      ngx_http_ron_remote_pass,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_ron_remote_loc_conf_t, policy),
+      NULL },
+
+    { ngx_string("ron_wallet_check_pass"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_1MORE,
+      ngx_http_ron_remote_pass,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      offsetof(ngx_http_ron_remote_loc_conf_t, wallet),
+      NULL },
+
+    { ngx_string("ron_breaker_threshold"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_ron_remote_main_conf_t, threshold),
+      &ngx_http_ron_remote_threshold_bounds },
+
+    { ngx_string("ron_ledger_prevalidators"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      offsetof(ngx_http_ron_remote_main_conf_t, prevalidators),
+      &ngx_http_ron_remote_prevalidator_bounds },
 
       ngx_null_command
 };
@@ -55,7 +100,7 @@ static ngx_http_module_t  ngx_http_ron_remote_module_ctx = {
     NULL,                                  /* postconfiguration */
 
     ngx_http_ron_remote_create_main_conf,  /* create main configuration */
-    NULL,                                  /* init main configuration */
+    ngx_http_ron_remote_init_main_conf,    /* init main configuration */
 
     NULL,                                  /* create server configuration */
     NULL,                                  /* merge server configuration */
@@ -114,20 +159,36 @@ static struct {
 };
 
 
-/* the labels of a target: in `svc`, in `op` of a time-out */
+/* What the targets are when nothing is said; the labels of their metrics. */
 
 static struct {
-    ngx_uint_t  service;
-    ngx_uint_t  svc;
-    ngx_uint_t  io;
-} ngx_http_ron_remote_labels[] = {
-    [RON_D_TARGET_KMS] = { RON_D_SERVICE_LEDGER, RON_D_SVC_KMS, RON_D_IO_KMS },
-    [RON_D_TARGET_POLICY] = { RON_D_SERVICE_LEDGER, RON_D_SVC_POLICY,
-                              RON_D_IO_POLICY },
-    [RON_D_TARGET_WALLET] = { RON_D_SERVICE_LEDGER, RON_D_SVC_N,
-                              RON_D_IO_WALLET },
-    [RON_D_TARGET_LEDGER] = { RON_D_SERVICE_WALLET, RON_D_SVC_LEDGER,
-                              RON_D_IO_LEDGER_RPC },
+    const char  *name;
+    ngx_str_t    path;
+    ngx_msec_t   timeout;
+    ngx_uint_t   tries;
+    ngx_msec_t   backoff;
+    uint32_t     probes;
+    ngx_uint_t   service;
+    ngx_uint_t   svc;
+    ngx_uint_t   io;
+    ngx_uint_t   retry;
+} ngx_http_ron_remote_targets[] = {
+
+    [RON_D_TARGET_KMS] = { "kms", ngx_string("/kms/verify"), 1000, 3, 250, 1,
+                           RON_D_SERVICE_LEDGER, RON_D_SVC_KMS, RON_D_IO_KMS,
+                           RON_D_RETRY_OP_KMS },
+
+    [RON_D_TARGET_POLICY] = { "policy", ngx_string("/policy/check"), 800, 2,
+                              150, 1, RON_D_SERVICE_LEDGER, RON_D_SVC_POLICY,
+                              RON_D_IO_POLICY, RON_D_RETRY_OP_POLICY },
+
+    [RON_D_TARGET_WALLET] = { "wallet", ngx_string("/wallet/check"), 1000, 2,
+                              150, 1, RON_D_SERVICE_LEDGER, RON_D_SVC_N,
+                              RON_D_IO_WALLET, RON_D_RETRY_OP_WALLET },
+
+    [RON_D_TARGET_LEDGER] = { "ledger", ngx_string("/ledger/"), 1000, 3, 1000,
+                              10, RON_D_SERVICE_WALLET, RON_D_SVC_LEDGER,
+                              RON_D_IO_LEDGER_RPC, RON_D_RETRY_OP_LEDGER_RPC },
 };
 
 
@@ -163,6 +224,8 @@ ngx_http_ron_remote_unit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
         return ngx_http_ron_refuse(r, RON_REASON_RETRY_LATER,
                                    "the deadline has passed", NULL);
     }
+
+    ngx_http_ron_checks_end(ctx);
 
     ngx_memzero(&ops, sizeof(ron_api_ops_t));
 
@@ -479,7 +542,7 @@ ngx_http_ron_remote_tell(ngx_http_ron_rcall_t *call, ngx_uint_t success)
                   "ron: upstream \"%V\" failed too often, it is not asked "
                   "for %uD ms", &remote->host, remote->breaker.open_ms);
 
-    svc = ngx_http_ron_remote_labels[remote->target].svc;
+    svc = ngx_http_ron_remote_targets[remote->target].svc;
 
     if (svc != RON_D_SVC_N) {
         ngx_ron_count(RON_M_CIRCUIT_OPEN, 0, svc, 0, 0);
@@ -496,15 +559,15 @@ ngx_http_ron_remote_count(ngx_http_ron_rcall_t *call, ngx_uint_t failed)
     ngx_uint_t  svc, target, result;
 
     target = call->remote->target;
-    svc = ngx_http_ron_remote_labels[target].svc;
+    svc = ngx_http_ron_remote_targets[target].svc;
 
     result = !failed ? RON_D_RESULT_OK
                      : call->late ? RON_D_RESULT_TIMEOUT : RON_D_RESULT_ERROR;
 
     if (call->late) {
         ngx_ron_count(RON_M_IO_TIMEOUTS,
-                      ngx_http_ron_remote_labels[target].service,
-                      ngx_http_ron_remote_labels[target].io, 0, 0);
+                      ngx_http_ron_remote_targets[target].service,
+                      ngx_http_ron_remote_targets[target].io, 0, 0);
     }
 
     if (svc == RON_D_SVC_N || ngx_ron_zone() == NULL) {
@@ -524,11 +587,16 @@ ngx_http_ron_remote_retried(ngx_http_ron_rcall_t *call)
 {
     ngx_uint_t  svc;
 
-    svc = ngx_http_ron_remote_labels[call->remote->target].svc;
+    svc = ngx_http_ron_remote_targets[call->remote->target].svc;
 
-    if (svc != RON_D_SVC_N) {
-        ngx_ron_count(RON_M_BACKOFF_RETRIES_W, 0, svc, call->op, 0);
+    if (call->remote->target != RON_D_TARGET_LEDGER) {
+        ngx_ron_count(RON_M_BACKOFF_RETRIES_L, 0,
+                      ngx_http_ron_remote_targets[call->remote->target].retry,
+                      0, 0);
+        return;
     }
+
+    ngx_ron_count(RON_M_BACKOFF_RETRIES_W, 0, svc, call->op, 0);
 }
 
 
@@ -537,7 +605,7 @@ ngx_http_ron_remote_failed(ngx_http_ron_rcall_t *call)
 {
     ngx_uint_t  svc;
 
-    svc = ngx_http_ron_remote_labels[call->remote->target].svc;
+    svc = ngx_http_ron_remote_targets[call->remote->target].svc;
 
     if (svc != RON_D_SVC_N) {
         ngx_ron_count(RON_M_UPSTREAM_FAIL, 0, svc, 0, 0);
@@ -652,20 +720,58 @@ ngx_http_ron_remote_create_main_conf(ngx_conf_t *cf)
         return NULL;
     }
 
+    rrmcf->threshold = NGX_CONF_UNSET_UINT;
+    rrmcf->prevalidators = NGX_CONF_UNSET_UINT;
+
     return rrmcf;
+}
+
+
+static char *
+ngx_http_ron_remote_init_main_conf(ngx_conf_t *cf, void *conf)
+{
+    ngx_http_ron_remote_main_conf_t *rrmcf = conf;
+
+    ngx_uint_t               i;
+    ngx_http_ron_remote_t  **remote;
+
+    ngx_conf_init_uint_value(rrmcf->threshold, 1);
+    ngx_conf_init_uint_value(rrmcf->prevalidators,
+                             (ngx_uint_t) ngx_max(2, ngx_ncpu / 2));
+
+    remote = rrmcf->all.elts;
+
+    for (i = 0; i < rrmcf->all.nelts; i++) {
+        if (remote[i]->breaker.errors == 0) {
+            remote[i]->breaker.errors = (uint32_t) rrmcf->threshold;
+        }
+    }
+
+    return NGX_CONF_OK;
 }
 
 
 static void *
 ngx_http_ron_remote_create_loc_conf(ngx_conf_t *cf)
 {
+    ngx_http_ron_remote_loc_conf_t  *rrlcf;
+
+    rrlcf = ngx_pcalloc(cf->pool, sizeof(ngx_http_ron_remote_loc_conf_t));
+    if (rrlcf == NULL) {
+        return NULL;
+    }
+
     /*
      * set by ngx_pcalloc():
      *
      *     rrlcf->ledger = NULL;
      */
 
-    return ngx_pcalloc(cf->pool, sizeof(ngx_http_ron_remote_loc_conf_t));
+    rrlcf->kms = NGX_CONF_UNSET_PTR;
+    rrlcf->policy = NGX_CONF_UNSET_PTR;
+    rrlcf->wallet = NGX_CONF_UNSET_PTR;
+
+    return rrlcf;
 }
 
 
@@ -683,9 +789,14 @@ ngx_http_ron_remote_has_ledger(ngx_conf_t *cf)
 static char *
 ngx_http_ron_remote_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
 {
+    ngx_http_ron_remote_loc_conf_t *prev = parent;
     ngx_http_ron_remote_loc_conf_t *conf = child;
 
     ngx_http_ron_loc_conf_t  *rlcf;
+
+    ngx_conf_merge_ptr_value(conf->kms, prev->kms, NULL);
+    ngx_conf_merge_ptr_value(conf->policy, prev->policy, NULL);
+    ngx_conf_merge_ptr_value(conf->wallet, prev->wallet, NULL);
 
     rlcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_ron_module);
 
@@ -707,14 +818,41 @@ static char *
 ngx_http_ron_remote_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_str_t                        *value;
-    ngx_uint_t                        i;
+    ngx_uint_t                        i, t;
     ngx_http_ron_remote_t            *remote, **field, **all;
     ngx_http_ron_remote_main_conf_t  *rrmcf;
 
     field = (ngx_http_ron_remote_t **) ((u_char *) conf + cmd->offset);
 
-    if (*field) {
+    if (*field && *field != NGX_CONF_UNSET_PTR) {
         return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    switch (cmd->offset) {
+
+    case offsetof(ngx_http_ron_remote_loc_conf_t, kms):
+        t = RON_D_TARGET_KMS;
+        break;
+
+    case offsetof(ngx_http_ron_remote_loc_conf_t, policy):
+        t = RON_D_TARGET_POLICY;
+        break;
+
+    case offsetof(ngx_http_ron_remote_loc_conf_t, wallet):
+        t = RON_D_TARGET_WALLET;
+        break;
+
+    default:
+        t = RON_D_TARGET_LEDGER;
+    }
+
+    if (t != RON_D_TARGET_LEDGER && cf->args->nelts == 2
+        && ngx_strcmp(value[1].data, "off") == 0)
+    {
+        *field = NULL;
+        return NGX_CONF_OK;
     }
 
     remote = ngx_pcalloc(cf->pool, sizeof(ngx_http_ron_remote_t));
@@ -722,15 +860,19 @@ ngx_http_ron_remote_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    remote->target = RON_D_TARGET_LEDGER;
-    remote->timeout = ron_timeout_info(RON_TIMEOUT_UPSTREAM)->ms;
-    remote->backoff = ron_timeout_info(RON_TIMEOUT_RETRY_LAST)->ms;
-    remote->tries = 3;
-    ngx_str_set(&remote->path, "/ledger/");
+    remote->target = t;
+    remote->path = ngx_http_ron_remote_targets[t].path;
+    remote->timeout = ngx_http_ron_remote_targets[t].timeout;
+    remote->tries = ngx_http_ron_remote_targets[t].tries;
+    remote->backoff = ngx_http_ron_remote_targets[t].backoff;
 
     ron_breaker_conf_init(&remote->breaker);
 
-    value = cf->args->elts;
+    remote->breaker.probes = ngx_http_ron_remote_targets[t].probes;
+
+    if (t != RON_D_TARGET_LEDGER) {
+        remote->breaker.errors = 0;
+    }
 
     for (i = 2; i < cf->args->nelts; i++) {
         if (ngx_http_ron_remote_option(cf, remote, &value[i]) != NGX_OK) {
@@ -762,13 +904,6 @@ ngx_http_ron_remote_upstream(ngx_conf_t *cf, ngx_http_ron_remote_t *remote,
 {
     u_char     *p;
     ngx_url_t   u;
-
-    static const char  *targets[] = {
-        [RON_D_TARGET_KMS] = "kms",
-        [RON_D_TARGET_POLICY] = "policy",
-        [RON_D_TARGET_WALLET] = "wallet",
-        [RON_D_TARGET_LEDGER] = "ledger",
-    };
 
     ngx_memzero(&u, sizeof(ngx_url_t));
 
@@ -807,7 +942,8 @@ ngx_http_ron_remote_upstream(ngx_conf_t *cf, ngx_http_ron_remote_t *remote,
         return NGX_ERROR;
     }
 
-    p = ngx_sprintf(remote->name.data, "%s:", targets[remote->target]);
+    p = ngx_sprintf(remote->name.data, "%s:",
+                    ngx_http_ron_remote_targets[remote->target].name);
 
     if (p - remote->name.data + name->len <= RON_ZONE_NAME_MAX) {
         p = ngx_cpymem(p, name->data, name->len);
@@ -831,8 +967,9 @@ ngx_http_ron_remote_option(ngx_conf_t *cf, ngx_http_ron_remote_t *remote,
     ngx_int_t    n;
     ngx_uint_t   i;
 
-    if (value->len > 6 && ngx_strncmp(value->data, "path=/", 6) == 0
-        && value->data[value->len - 1] == '/')
+    if (value->len >= 6 && ngx_strncmp(value->data, "path=/", 6) == 0
+        && (remote->target != RON_D_TARGET_LEDGER
+            || value->data[value->len - 1] == '/'))
     {
         remote->path.data = value->data + 5;
         remote->path.len = value->len - 5;
@@ -882,7 +1019,7 @@ ngx_http_ron_remote_option(ngx_conf_t *cf, ngx_http_ron_remote_t *remote,
 
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                        "invalid parameter \"%V\", it must be one of "
-                       "path=/.../ timeout= tries= backoff= errors= window= "
+                       "path=/... timeout= tries= backoff= errors= window= "
                        "open= probes=", value);
 
     return NGX_ERROR;

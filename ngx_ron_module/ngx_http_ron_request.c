@@ -271,9 +271,8 @@ ngx_http_ron_zone(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_ron_handler(ngx_http_request_t *r)
 {
-    ngx_int_t                 rc;
-    ngx_http_ron_ctx_t       *ctx;
-    ngx_http_ron_loc_conf_t  *rlcf;
+    ngx_int_t            rc;
+    ngx_http_ron_ctx_t  *ctx;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_ron_module);
 
@@ -290,6 +289,20 @@ ngx_http_ron_handler(ngx_http_request_t *r)
             return rc;
         }
     }
+
+    if (!(ctx->route->flags & NGX_HTTP_RON_OPEN) && !ctx->genuine) {
+        return ngx_http_ron_check_token(r, ctx);
+    }
+
+    return ngx_http_ron_go(r, ctx);
+}
+
+
+ngx_int_t
+ngx_http_ron_go(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
+{
+    ngx_int_t                 rc;
+    ngx_http_ron_loc_conf_t  *rlcf;
 
     if (r->method != NGX_HTTP_POST) {
 
@@ -310,6 +323,12 @@ ngx_http_ron_handler(ngx_http_request_t *r)
     r->request_body_no_buffering = 1;
 
     rlcf = ngx_http_get_module_loc_conf(r, ngx_http_ron_module);
+
+    if (ctx->lines && ngx_http_ron_check_units(r)) {
+        return ngx_http_ron_refuse(r, RON_REASON_MEDIA_TYPE,
+                                   "another service checks entries here, and "
+                                   "it takes no lines: send JSON", NULL);
+    }
 
     if (!ctx->lines
         && r->headers_in.content_length_n > (off_t) rlcf->body_max)

@@ -133,6 +133,9 @@ ngx_http_ron_status_ready(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     ngx_http_ron_health(&h);
     h.ledger_down = ngx_http_ron_remote_down(r, RON_D_TARGET_LEDGER)
                     || ngx_http_ron_breaker_down(r);
+    h.kms_down = ngx_http_ron_remote_down(r, RON_D_TARGET_KMS);
+    h.policy_down = ngx_http_ron_remote_down(r, RON_D_TARGET_POLICY);
+    h.wallet_down = ngx_http_ron_remote_down(r, RON_D_TARGET_WALLET);
 
     buf = ngx_http_ron_scratch();
 

@@ -26,8 +26,11 @@ typedef struct {
 } ngx_http_ron_token_t;
 
 
-static ngx_http_ron_token_t *ngx_http_ron_token_set(ngx_uint_t capacity,
-    const ron_hash_t *key, ngx_log_t *log);
+static uint64_t ngx_http_ron_token_now(void);
+static ngx_int_t ngx_http_ron_token_look(ngx_http_request_t *r,
+    ron_str_t token, ron_cap_t *cap, uint64_t now_ms);
+static ngx_http_ron_token_t *ngx_http_ron_token_set(ngx_http_request_t *r,
+    ron_str_t token, ron_hash_t *key);
 static void ngx_http_ron_token_put(ngx_http_ron_token_t *set,
     const ron_hash_t *key, const ron_cap_t *cap, ngx_log_t *log);
 
@@ -41,25 +44,68 @@ ngx_http_ron_token_verify(ngx_http_request_t *r, ron_str_t token,
     ron_cap_t *cap, ron_cap_error_t *err)
 {
     uint64_t                   now_ms;
-    ron_hash_t                 key;
-    ngx_log_t                 *log;
-    ngx_time_t                *tp;
-    ngx_uint_t                 i;
     ron_status_t               rc;
-    ngx_http_ron_token_t      *set;
     ngx_http_ron_main_conf_t  *rmcf;
 
+    now_ms = ngx_http_ron_token_now();
+
+    if (ngx_http_ron_token_look(r, token, cap, now_ms) == NGX_OK) {
+        return RON_OK;
+    }
+
     rmcf = ngx_http_get_module_main_conf(r, ngx_http_ron_module);
-    log = r->connection->log;
+
+    rc = ron_cap_verify(rmcf->ring, token, now_ms, cap, err);
+
+    if (rc == RON_OK) {
+        ngx_http_ron_token_keep(r, token, cap);
+    }
+
+    return rc;
+}
+
+
+ron_status_t
+ngx_http_ron_token_read(ngx_http_request_t *r, ron_str_t token,
+    ron_cap_t *cap, ron_cap_error_t *err, ngx_uint_t *known)
+{
+    uint64_t                   now_ms;
+    ngx_http_ron_main_conf_t  *rmcf;
+
+    now_ms = ngx_http_ron_token_now();
+
+    *known = ngx_http_ron_token_look(r, token, cap, now_ms) == NGX_OK;
+
+    if (*known) {
+        return RON_OK;
+    }
+
+    rmcf = ngx_http_get_module_main_conf(r, ngx_http_ron_module);
+
+    return ron_cap_read(rmcf->ring->revoked, token, now_ms, cap, err);
+}
+
+
+static uint64_t
+ngx_http_ron_token_now(void)
+{
+    ngx_time_t  *tp;
 
     tp = ngx_timeofday();
-    now_ms = (uint64_t) tp->sec * 1000 + tp->msec;
-    set = NULL;
 
-    if (rmcf->token_cache && token.len <= RON_CAP_TEXT_MAX) {
-        ron_blake3(token.data, token.len, &key);
-        set = ngx_http_ron_token_set(rmcf->token_cache, &key, log);
-    }
+    return (uint64_t) tp->sec * 1000 + tp->msec;
+}
+
+
+static ngx_int_t
+ngx_http_ron_token_look(ngx_http_request_t *r, ron_str_t token,
+    ron_cap_t *cap, uint64_t now_ms)
+{
+    ron_hash_t             key;
+    ngx_uint_t             i;
+    ngx_http_ron_token_t  *set;
+
+    set = ngx_http_ron_token_set(r, token, &key);
 
     for (i = 0; set && i < NGX_HTTP_RON_TOKEN_WAYS; i++) {
 
@@ -74,30 +120,52 @@ ngx_http_ron_token_verify(ngx_http_request_t *r, ron_str_t token,
         {
             ngx_memcpy(cap, set[i].cap, ron_cap_size(set[i].cap));
 
-            ngx_log_debug0(NGX_LOG_DEBUG_HTTP, log, 0,
+            ngx_log_debug0(NGX_LOG_DEBUG_HTTP, r->connection->log, 0,
                            "ron capability from the cache");
-            return RON_OK;
+            return NGX_OK;
         }
 
         ngx_free(set[i].cap);
         set[i].cap = NULL;
     }
 
-    rc = ron_cap_verify(rmcf->ring, token, now_ms, cap, err);
-
-    if (rc == RON_OK && set) {
-        ngx_http_ron_token_put(set, &key, cap, log);
-    }
-
-    return rc;
+    return NGX_DECLINED;
 }
 
 
-static ngx_http_ron_token_t *
-ngx_http_ron_token_set(ngx_uint_t capacity, const ron_hash_t *key,
-    ngx_log_t *log)
+void
+ngx_http_ron_token_keep(ngx_http_request_t *r, ron_str_t token,
+    const ron_cap_t *cap)
 {
-    uint32_t  hash;
+    ron_hash_t             key;
+    ngx_http_ron_token_t  *set;
+
+    set = ngx_http_ron_token_set(r, token, &key);
+
+    if (set) {
+        ngx_http_ron_token_put(set, &key, cap, r->connection->log);
+    }
+}
+
+
+/* The set that the token may be in, NULL without a cache, and its name. */
+
+static ngx_http_ron_token_t *
+ngx_http_ron_token_set(ngx_http_request_t *r, ron_str_t token,
+    ron_hash_t *key)
+{
+    uint32_t                   hash;
+    ngx_uint_t                 capacity;
+    ngx_http_ron_main_conf_t  *rmcf;
+
+    rmcf = ngx_http_get_module_main_conf(r, ngx_http_ron_module);
+    capacity = rmcf->token_cache;
+
+    if (capacity == 0 || token.len > RON_CAP_TEXT_MAX) {
+        return NULL;
+    }
+
+    ron_blake3(token.data, token.len, key);
 
     if (ngx_http_ron_tokens == NULL) {
         ngx_http_ron_token_sets = (capacity + NGX_HTTP_RON_TOKEN_WAYS - 1)
@@ -105,7 +173,8 @@ ngx_http_ron_token_set(ngx_uint_t capacity, const ron_hash_t *key,
 
         ngx_http_ron_tokens = ngx_calloc(ngx_http_ron_token_sets
                                          * NGX_HTTP_RON_TOKEN_WAYS
-                                         * sizeof(ngx_http_ron_token_t), log);
+                                         * sizeof(ngx_http_ron_token_t),
+                                         r->connection->log);
         if (ngx_http_ron_tokens == NULL) {
             return NULL;
         }

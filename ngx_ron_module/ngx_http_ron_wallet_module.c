@@ -217,6 +217,7 @@ ngx_http_ron_wallet_unit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     unsigned svc, ron_unit_t *unit)
 {
     bool              unknown, open;
+    ngx_uint_t        remote;
     ron_status_t      rc;
     ron_api_error_t   err;
     ron_api_policy_t  policy;
@@ -233,18 +234,14 @@ ngx_http_ron_wallet_unit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 
     /* whose hold it is stands in the ledger, wherever that is */
 
-    if (rc == RON_OK && ngx_http_ron_remote_ledger(r)) {
+    remote = ngx_http_ron_remote_ledger(r) != NULL;
 
-        if (!open) {
-            return ngx_http_ron_remote_unit(r, ctx, unit);
-        }
-
+    if (rc == RON_OK && remote && open) {
         rc = ron_api_refuse(&err, RON_REASON_POLICY_DENIED,
                             "the policy is about accounts or assets, and the "
                             "hold is in another server's ledger", "hold");
-    }
 
-    if (rc == RON_OK && (unknown || open) && !ctx->held) {
+    } else if (rc == RON_OK && !remote && (unknown || open) && !ctx->held) {
 
         if (unit->op_n == 1) {
             return ngx_http_ron_wallet_hold(r, ctx, unit->ops[0].ref);
@@ -264,7 +261,12 @@ ngx_http_ron_wallet_unit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_ron_wallet_send(r, ctx, unit);
+    if (!ctx->checked && ngx_http_ron_check_units(r)) {
+        return ngx_http_ron_check_unit(r, ctx, unit);
+    }
+
+    return remote ? ngx_http_ron_remote_unit(r, ctx, unit)
+                  : ngx_http_ron_wallet_send(r, ctx, unit);
 }
 
 

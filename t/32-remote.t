@@ -345,7 +345,6 @@ for my $i (1 .. $CLIENTS) {
     my $pid = fork;
     die "fork: $!" unless defined $pid;
     if ($pid == 0) {
-        @RonTest::SERVERS = ();
         client($i);
     }
     push @pids, $pid;

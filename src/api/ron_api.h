@@ -143,6 +143,13 @@ ron_status_t ron_api_ops_parse(ron_api_t *api, ron_str_t body,
 ron_status_t ron_api_ops_put(ron_buf_t *out, const ron_api_ops_t *ops,
     ron_str_t body);
 
+/*
+ * What a service that checks requests is asked: who wants what, and by when
+ * (wall clock, milliseconds) it has to have said.
+ */
+ron_status_t ron_api_check_put(ron_buf_t *out, ron_str_t svc,
+    const ron_unit_t *unit, uint64_t deadline_ms);
+
 /* POST /ledger/ingest, likewise. */
 ron_status_t ron_api_ingest_parse(ron_api_t *api, ron_str_t body,
     ron_api_error_t *err);

@@ -14,6 +14,7 @@ static ron_status_t ron_api_outcome_error(ron_reason_t reason,
 static ron_status_t ron_api_receipt(ron_buf_t *out, ron_str_t bytes);
 static void ron_api_put_reason(ron_buf_t *out, uint32_t idx,
     const ron_result_t *result);
+static void ron_api_put_op(ron_buf_t *out, const ron_entry_t *e);
 static void ron_api_put_time(ron_buf_t *out, ron_str_t name, uint64_t ms);
 
 
@@ -233,6 +234,87 @@ ron_api_balance_answer(ron_buf_t *out, ron_str_t account, ron_str_t asset,
     ron_buf_put_u8(out, '}');
 
     return ron_buf_status(out);
+}
+
+
+ron_status_t
+ron_api_check_put(ron_buf_t *out, ron_str_t svc, const ron_unit_t *unit,
+    uint64_t deadline_ms)
+{
+    uint32_t            i;
+    const ron_entry_t  *e;
+
+    ron_buf_put_u8(out, '{');
+    ron_json_put_member(out, ron_str("svc"), svc);
+    ron_json_put_member(out, ron_str("capability"), unit->cap);
+    ron_json_put_member_u64(out, ron_str("deadline"), deadline_ms);
+
+    if (unit->key.len != 0) {
+        ron_json_put_member(out, ron_str("key"), unit->key);
+    }
+
+    ron_json_put_member_bool(out, ron_str("atomic"), unit->atomic);
+    ron_json_put_key(out, ron_str("ops"));
+    ron_buf_put_u8(out, '[');
+
+    for (i = 0; i < unit->op_n; i++) {
+        e = &unit->ops[i];
+
+        ron_json_put_comma(out);
+        ron_buf_put_u8(out, '{');
+        ron_json_put_member(out, ron_str("kind"),
+                            ron_cstr(ron_kind_name(e->kind)));
+        ron_api_put_op(out, e);
+        ron_buf_put_u8(out, '}');
+    }
+
+    ron_buf_put_cstr(out, "]}");
+
+    return ron_buf_status(out);
+}
+
+
+/* What the caller gave, under the names of an entry. */
+static void
+ron_api_put_op(ron_buf_t *out, const ron_entry_t *e)
+{
+    char    nonce[ron_base64_len(RON_NONCE_LEN)];
+    size_t  len;
+
+    if (e->fields & RON_F_ACCOUNT) {
+        ron_json_put_member(out, ron_str("account"), e->account);
+    }
+
+    if (e->fields & RON_F_TO) {
+        ron_json_put_member(out, ron_str("to"), e->to);
+    }
+
+    if (e->fields & RON_F_ASSET) {
+        ron_json_put_member(out, ron_str("asset"), e->asset);
+    }
+
+    if (e->fields & RON_F_AMOUNT) {
+        ron_json_put_member_amount(out, ron_str("amount"), e->amount);
+    }
+
+    if (e->fields & RON_F_NONCE) {
+        ron_json_put_member_u64(out, ron_str("nonce"), e->nonce);
+    }
+
+    if (e->fields & RON_F_NONCE16) {
+        len = ron_base64_encode((ron_str_t) { RON_NONCE_LEN, e->nonce16 },
+                                nonce);
+        ron_json_put_member(out, ron_str("nonce"),
+                            (ron_str_t) { len, (uint8_t *) nonce });
+    }
+
+    if (e->fields & RON_F_ID) {
+        ron_json_put_member(out, ron_str("id"), e->id);
+    }
+
+    if (e->fields & RON_F_REF) {
+        ron_json_put_member_u64(out, ron_str("ref"), e->ref);
+    }
 }
 
 

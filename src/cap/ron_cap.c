@@ -54,6 +54,9 @@ static ron_status_t ron_cap_judge(const ron_keyring_t *ring,
     const ron_macaroon_t *m, uint64_t now_ms, ron_cap_t *cap,
     ron_cap_error_t *err);
 
+static ron_status_t ron_cap_weigh(const ron_revoked_t *revoked,
+    const ron_macaroon_t *m, uint64_t now_ms, ron_cap_t *cap,
+    ron_cap_error_t *err);
 static ron_status_t ron_cap_write(const ron_macaroon_t *m,
     const ron_str_t *more, size_t more_n, uint8_t sig[RON_CAP_SIG_LEN],
     ron_buf_t *out);
@@ -291,12 +294,34 @@ ron_cap_verify(const ron_keyring_t *ring, ron_str_t token, uint64_t now_ms,
 }
 
 
+ron_status_t
+ron_cap_read(const ron_revoked_t *revoked, ron_str_t token, uint64_t now_ms,
+    ron_cap_t *cap, ron_cap_error_t *err)
+{
+    ron_status_t    rc;
+    ron_macaroon_t  m;
+
+    rc = ron_cap_parse(token, &m, err);
+
+    if (rc == RON_OK) {
+        rc = ron_cap_weigh(revoked, &m, now_ms, cap, err);
+    }
+
+    if (rc != RON_OK) {
+        memset(cap, 0, sizeof(ron_cap_t));
+    }
+
+    OPENSSL_cleanse(&m, sizeof(ron_macaroon_t));
+
+    return rc;
+}
+
+
 static ron_status_t
 ron_cap_judge(const ron_keyring_t *ring, const ron_macaroon_t *m,
     uint64_t now_ms, ron_cap_t *cap, ron_cap_error_t *err)
 {
-    bool              matches, understood;
-    size_t            i;
+    bool              matches;
     uint8_t           sig[RON_CAP_SIG_LEN];
     const ron_key_t  *key;
 
@@ -317,7 +342,18 @@ ron_cap_judge(const ron_keyring_t *ring, const ron_macaroon_t *m,
         return ron_cap_refuse(err, RON_CAP_SIGNATURE);
     }
 
-    if (ron_revoked_has(ring->revoked, m->id)) {
+    return ron_cap_weigh(ring->revoked, m, now_ms, cap, err);
+}
+
+
+static ron_status_t
+ron_cap_weigh(const ron_revoked_t *revoked, const ron_macaroon_t *m,
+    uint64_t now_ms, ron_cap_t *cap, ron_cap_error_t *err)
+{
+    bool    understood;
+    size_t  i;
+
+    if (ron_revoked_has(revoked, m->id)) {
         return ron_cap_refuse(err, RON_CAP_REVOKED);
     }
 

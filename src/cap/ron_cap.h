@@ -142,6 +142,14 @@ ron_status_t ron_cap_parse(ron_str_t token, ron_macaroon_t *m,
 ron_status_t ron_cap_verify(const ron_keyring_t *ring, ron_str_t token,
     uint64_t now_ms, ron_cap_t *cap, ron_cap_error_t *err);
 
+/*
+ * The same without a signature, for a token whose key another service has:
+ * what it would allow.  Nothing may be done with it before that service said
+ * that the token is genuine.
+ */
+ron_status_t ron_cap_read(const ron_revoked_t *revoked, ron_str_t token,
+    uint64_t now_ms, ron_cap_t *cap, ron_cap_error_t *err);
+
 /* Bytes of *cap that are in use. */
 static inline size_t
 ron_cap_size(const ron_cap_t *cap)

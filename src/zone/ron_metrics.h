@@ -236,6 +236,7 @@
     X(RETRY_OP, LEDGER_RPC, "ledger_rpc")                                     \
     X(RETRY_OP, KMS, "kms")                                                   \
     X(RETRY_OP, POLICY, "policy")                                             \
+    X(RETRY_OP, WALLET, "wallet")                                             \
     X(RETRY_OP, ACCOUNTING, "accounting")                                     \
     X(RETRY_OP, EMIT, "emit")
 

@@ -144,6 +144,7 @@ uint32_t ron_zone_slots_sweep(const ron_zone_t *zone,
 typedef enum {
     RON_ADMIT_INGRESS = 0,
     RON_ADMIT_WORK,
+    RON_ADMIT_CHECK,                /* checks by other services, under way */
     RON_ADMIT_N
 } ron_admit_t;
 

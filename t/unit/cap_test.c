@@ -589,6 +589,59 @@ test_refusals(void)
 }
 
 
+/* Where another service has the key: all but the signature is judged. */
+
+static void
+test_read(void)
+{
+    uint8_t              secret[32];
+    ron_buf_t            b;
+    ron_key_t            other;
+    ron_str_t            token;
+    ron_revoked_t        list;
+    ron_keyring_error_t  kerr;
+
+    static const ron_str_t  good[] = { TEXT("svc = wallet"),
+                                       TEXT("account = al*") };
+    static const ron_str_t  late[] = { TEXT("before = " NOW_S) };
+    static const ron_str_t  odd[] = { TEXT("what = ever") };
+
+    ron_buf_init(&b, 0);
+    memset(secret, 7, sizeof(secret));
+    (void) ron_key_init(&other, ron_str("far"), (ron_str_t) { 32, secret });
+    (void) ron_cap_mint(&other, ron_str("x"), ron_null_str, good, 2, &b);
+
+    token = ron_buf_str(&b);
+
+    is_status(verify(token), RON_EINVAL, "a key that is not here");
+    is_status(ron_cap_read(NULL, token, NOW_MS, &cap, &err), RON_OK,
+              "what its token would allow");
+    is_str(cap.kid, "far", "its kid");
+    ok(ron_cap_allows_account(&cap, ron_str("alice"))
+       && !ron_cap_allows_account(&cap, ron_str("bob"))
+       && !ron_cap_allows_act(&cap, RON_CAP_SVC_LEDGER, RON_CAP_ACT_READ),
+       "and no more");
+
+    (void) ron_revoked_parse(ron_str("x\n"), &list, &kerr);
+    is_status(ron_cap_read(&list, token, NOW_MS, &cap, &err), RON_EINVAL,
+              "revoked here");
+    is_u64(err.why, RON_CAP_REVOKED, "is revoked");
+    ok(is_zeroed(&cap), "and allows nothing");
+    ron_revoked_free(&list);
+
+    is_status(ron_cap_read(NULL, mint("", late, 1), NOW_MS, &cap, &err),
+              RON_EINVAL, "too late");
+    is_u64(err.why, RON_CAP_EXPIRED, "is expired");
+    is_status(ron_cap_read(NULL, mint("", odd, 1), NOW_MS, &cap, &err),
+              RON_EINVAL, "a caveat that nobody knows");
+    is_u64(err.status, 403, "is forbidden");
+    is_status(ron_cap_read(NULL, ron_str("x"), NOW_MS, &cap, &err),
+              RON_EINVAL, "no token");
+
+    ron_buf_free(&b);
+}
+
+
 static void
 test_caveats(void)
 {
@@ -967,6 +1020,7 @@ main(void)
     test_malformed();
     test_damage();
     test_refusals();
+    test_read();
     test_caveats();
     test_acts();
     test_accounts();

@@ -1,0 +1,534 @@
+#!/usr/bin/perl
+
+# Checks by other services: keys, policy, double spending.  Yes, no, slow,
+# broken, dead; tries, pauses, breakers, and how many are asked at once.
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use RonTest;
+
+use File::Temp ();
+use IO::Socket::INET;
+use POSIX ();
+use Time::HiRes qw(sleep time);
+
+
+# ---- a service that does as it is told, and writes down what it was asked ---
+
+my $dir = File::Temp->newdir;
+my $parent = $$;
+my ($mock, $port) = mock();
+
+END { kill 'KILL', -$mock if $mock && $$ == $parent }
+
+sub mock {
+    my $listen = IO::Socket::INET->new(Listen => 64, Proto => 'tcp',
+                                       LocalAddr => '127.0.0.1:'
+                                                    . ($_[0] || 0),
+                                       ReuseAddr => 1)
+        || die "listen: $!";
+    my $pid = fork;
+    die "fork: $!" unless defined $pid;
+
+    if ($pid) {
+        setpgrp $pid, $pid;
+        return ($pid, $listen->sockport);
+    }
+
+    setpgrp;
+    $SIG{CHLD} = 'IGNORE';
+
+    while (my $c = $listen->accept) {
+        my $child = fork;
+        next if $child;
+        serve($c);
+        POSIX::_exit(0);
+    }
+
+    POSIX::_exit(0);
+}
+
+sub serve {
+    my ($c) = @_;
+    my $buf = '';
+
+    for (;;) {
+        until ($buf =~ /\r\n\r\n/) {
+            sysread($c, $buf, 65536, length $buf) or return;
+        }
+
+        $buf =~ s/^(.*?\r\n)\r\n//s;
+        my $head = $1;
+        my ($n) = $head =~ /^content-length: (\d+)/mi;
+
+        while (length $buf < ($n || 0)) {
+            sysread($c, $buf, 65536, length $buf) or return;
+        }
+
+        my $body = substr $buf, 0, $n || 0, '';
+        my ($path) = $head =~ m{^\S+ (\S+)};
+        my ($status, $delay, $shape) = told($path);
+
+        open my $log, '>>', "$dir/log" or return;
+        syswrite $log, sprintf("%.3f %s %s\n", time, $path,
+                               join '|', map { s/\r\n/~/gr } $head, $body);
+        close $log;
+
+        sleep $delay if $delay;
+
+        syswrite $c, ($shape || '') eq 'chunked'
+            ? "HTTP/1.1 $status X\r\nTransfer-Encoding: chunked\r\n\r\n"
+              . "2\r\nok\r\n0\r\n\r\n"
+            : ($shape || '') eq 'garbage' ? "SSH-2.0-OpenSSH\r\n\r\n"
+            : "HTTP/1.1 $status X\r\nContent-Length: 2\r\n\r\nok";
+    }
+}
+
+sub slurp {
+    my ($path) = @_;
+
+    open my $f, '<', $path or return '';
+    local $/;
+    return scalar <$f>;
+}
+
+sub told {
+    my ($path) = @_;
+
+    return slurp("$dir/told") =~ /^\Q$path\E (\d+)(?: (\S+))?(?: (\S+))?$/m
+           ? ($1, $2, $3) : (200);
+}
+
+my %told;
+
+sub tell_mock {
+    my ($path, @what) = @_;
+
+    $told{$path} = "@what";
+    open my $f, '>', "$dir/told.new" or die $!;
+    print $f "$_ $told{$_}\n" for keys %told;
+    close $f;
+    rename "$dir/told.new", "$dir/told";
+    unlink "$dir/log";
+}
+
+sub asked {
+    my ($path) = @_;
+
+    return grep { (split ' ', $_)[1] eq $path } split /\n/, slurp("$dir/log");
+}
+
+
+# ---- the server -------------------------------------------------------------
+
+my $s = RonTest->new(workers => 2);
+
+$s->{http} = "upstream checks { server 127.0.0.1:$port; keepalive 4; }"
+             . 'ron_token_cache 0;';
+
+sub configure {
+    my (@lines) = @_;
+
+    $s->{locations} = 0;
+    $s->{config} = join "\n", @lines, <<'    END';
+        location /v1/ { ron_wallet; }
+        location /ledger/ { ron_ledger_api; }
+        location = /healthz { ron_health live; }
+        location = /readyz { ron_health ready; }
+        location = /metrics { ron_metrics; }
+    END
+
+    return 1;
+}
+
+my ($n, $id) = (0, 0);
+
+sub pay {
+    my (%o) = @_;
+
+    $n++;
+
+    return $s->post('/v1/transfer', { from => 'alice', to => 'bob',
+        asset => 'ron', amount_minor => '1', nonce => $n, %{ $o{body} || {} } },
+        key => "k$n", map { $_ => $o{$_} } grep { $_ ne 'body' } keys %o);
+}
+
+sub ingest {
+    my (%o) = @_;
+
+    return $s->post('/ledger/ingest', { batch => [
+        { id => 'e' . ++$id, ts => 1_700_000_000_000, kind => 'Mint',
+          account => 'x', amount => '1', nonce => nonce16(), v => 1 } ] },
+        %o);
+}
+
+sub metric {
+    my ($name, @labels) = @_;
+
+    my $text = $s->get('/metrics', token => undef)->{body};
+
+    LINE: for my $line ($text =~ /^\Q$name\E(\{.*)$/mg) {
+        for (@labels) { next LINE unless index($line, $_) >= 0 }
+        return $line =~ /\} (\S+)$/ ? $1 : undef;
+    }
+
+    return undef;
+}
+
+sub ready { $s->get('/readyz', token => undef) }
+sub code  { json_get($_[0]{body}, 'code') }
+
+# a reload makes other workers; breakers stay in the zone
+
+sub quiet {
+    my ($target) = @_;
+
+    return until_ok(8, sub { metric('breaker_state', "target=\"$target\"")
+                             == 0 || do { pay(); 0 } });
+}
+
+
+# configurations
+
+for my $case (
+    [ qr/invalid parameter "colour=blue"/, 'ron_policy_pass x:1 colour=blue;' ],
+    [ qr/invalid value in "backoff=10ms", it must be from 50/,
+      'ron_kms_pass x:1 backoff=10ms;' ],
+    [ qr/invalid parameter "path=x"/, 'ron_wallet_check_pass x:1 path=x;' ],
+    [ qr/is duplicate/, 'ron_policy_pass x:1; ron_policy_pass x:1;' ],
+) {
+    my ($says, $config) = @$case;
+
+    my $bad = RonTest->new(ledger => '', locations => 0, config => $config);
+    my ($code, $said) = $bad->test_config;
+    isnt($code, 0, "$config is refused");
+    like($said, $says, "says $says");
+}
+
+configure();
+$s->start(nowait => 1) or BAIL_OUT('no server');
+$s->wait_ready or BAIL_OUT('not ready');
+is($s->post('/v1/issue', { to => 'alice', asset => 'ron',
+                           amount_minor => '100000' }, key => 'i')->{status},
+   200, 'without services checks are made here');
+is(scalar asked('/policy/check'), 0, 'and nobody is asked');
+
+
+# policy: the question, yes and no
+
+configure('ron_policy_pass checks;');
+ok($s->reload, 'a policy service');
+ok($s->wait_ready, 'ready');
+
+my $before = int(time * 1000);
+my $r = pay(headers => { 'X-Corr-ID' => 'corr-7' });
+is($r->{status}, 200, 'yes') or diag($r->{body});
+
+my @asked = asked('/policy/check');
+is(scalar @asked, 1, 'it was asked once');
+like($asked[0], qr/POST \/policy\/check HTTP\/1\.1~/, 'by POST');
+like($asked[0], qr/~X-Corr-ID: corr-7~/, 'with the correlation id');
+unlike($asked[0], qr/Authorization/i, 'and without the token');
+like($asked[0], qr/"svc":"wallet","capability":"dev:test"/, 'who');
+like($asked[0], qr/"ops":\[\{"kind":"Transfer","account":"alice","to":"bob",
+                   "asset":"ron","amount":"1","nonce":1\}\]/x, 'wants what');
+my ($deadline) = $asked[0] =~ /"deadline":(\d+)/;
+cmp_ok($deadline, '>', $before, 'and until when');
+cmp_ok($deadline, '<=', $before + 6000, 'it has to have said');
+
+is(ingest()->{status}, 200, 'entries are checked too');
+like((asked('/policy/check'))[-1], qr/"svc":"ledger".*"id":"e1"/, 'each');
+is($s->get('/v1/balance?account=alice&asset=ron')->{status}, 200,
+   'reads are not');
+is(scalar asked('/policy/check'), 2, 'and nobody is asked about them');
+is($s->post('/ledger/ingest', "{}\n", type => 'application/x-ndjson')
+   ->{status}, 415, 'lines cannot be checked so');
+
+for my $case (
+    [ 403, 403, 'FORBIDDEN', 'policy_denied' ],
+    [ 401, 401, 'UNAUTHORIZED', 'unauth' ],
+    [ 409, 409, 'CONFLICT', 'conflict' ],
+    [ 422, 403, 'LIMITS_EXCEEDED', 'policy_denied' ],
+    [ 429, 429, 'BUSY', 'busy' ],
+    [ 404, 503, 'UPSTREAM_UNAVAILABLE', 'timeout' ],
+    [ 302, 503, 'UPSTREAM_UNAVAILABLE', 'timeout' ],
+) {
+    my ($says, $status, $code, $reason) = @$case;
+
+    tell_mock('/policy/check', $says);
+    $r = pay();
+    is($r->{status}, $status, "$says is $status");
+    is(code($r), $code, "and $code");
+    is(json_get($r->{body}, 'reason'), $reason, "for $reason");
+    is(scalar asked('/policy/check'), 1, "$says is not asked again");
+    is(metric('breaker_state', 'target="policy"'), 0, 'and is an answer');
+}
+
+$s->allow(qr/neither yes nor no/);
+tell_mock('/policy/check', '200 0 chunked');
+is(pay()->{status}, 200, 'a refusal burns no nonce; an answer in chunks');
+
+
+# policy: no answer
+
+tell_mock('/policy/check', '500');
+my $t = time;
+$r = pay();
+is($r->{status}, 503, '500 is no answer');
+is(code($r), 'UPSTREAM_UNAVAILABLE', 'nothing was done');
+@asked = asked('/policy/check');
+is(scalar @asked, 2, 'one retry');
+my @at = map { (split)[0] } @asked;
+cmp_ok($at[1] - $at[0], '>=', 0.049, 'after 50 ms');
+cmp_ok($at[1] - $at[0], '<', 0.5, 'and not much later');
+is(metric('breaker_state', 'target="policy"'), 1, 'that opens the breaker');
+is(metric('breaker_open_total', 'target="policy"'), 1, 'once');
+is(metric('backoff_retries_total', 'service="ledger"', 'op="policy"'), 1,
+   'a retry');
+$r = ready();
+is($r->{status}, 503, 'not ready');
+is(json_get($r->{body}, 'policy_ready'), 'false', 'policy_ready');
+is(json_get($r->{body}, 'kms_ready'), 'true', 'kms_ready');
+is(json_get($r->{body}, 'wallet_ready'), 'true', 'wallet_ready');
+like($r->{body}, qr/"missing":\["policy"\]/, 'missing');
+
+tell_mock('/policy/check', '200');
+my $opened = $t;
+$t = time;
+is(pay()->{status}, 503, 'while it is open');
+cmp_ok(time - $t, '<', 0.1, 'the answer is there at once');
+is(scalar asked('/policy/check'), 0, 'and nobody is asked');
+
+ok(until_ok(8, sub { pay()->{status} == 200 }), 'half open, one probe');
+cmp_ok(time - $opened, '>=', 5, 'after 5 s');
+is(metric('breaker_state', 'target="policy"'), 0, 'and one success closes it');
+is(ready()->{status}, 200, 'ready again');
+
+
+# time-outs: 800 ms for policy, never more than the request has
+
+configure('ron_policy_pass checks open=1s;');
+ok($s->reload, 'a breaker that is open for 1 s');
+ok($s->wait_ready, 'ready');
+
+tell_mock('/policy/check', '200 3');
+$t = time;
+$r = pay();
+my $took = time - $t;
+is(code($r), 'UPSTREAM_UNAVAILABLE', 'too slow');
+cmp_ok($took, '>=', 1.64, 'two tries of 800 ms and a pause');
+cmp_ok($took, '<', 2.3, 'and no more');
+is(metric('io_timeouts_total', 'service="ledger"', 'op="policy"'), 2,
+   'two time-outs');
+is(metric('breaker_state', 'target="policy"'), 1, 'are a reason to open');
+tell_mock('/policy/check', '200');
+ok(quiet('policy'), 'closed again');
+
+configure('ron_policy_pass checks timeout=3s tries=1 open=1s;');
+ok($s->reload, 'with more patience than the caller');
+ok($s->wait_ready, 'ready');
+tell_mock('/policy/check', '200 3');
+$t = time;
+$r = pay(headers => { 'Request-Timeout' => 1 });
+is($r->{status}, 503, "the caller's deadline");
+cmp_ok(time - $t, '<', 1.5, 'holds');
+is(metric('breaker_state', 'target="policy"'), 0,
+   "and its impatience is not the service's fault");
+tell_mock('/policy/check', '200 0 garbage');
+is(code(pay()), 'UPSTREAM_UNAVAILABLE', 'what is not HTTP is no answer');
+tell_mock('/policy/check', '200');
+ok(quiet('policy'), 'closed again');
+
+
+# keys: before the body, for each service, 401 and 403
+
+configure('ron_kms_pass checks open=1s;');
+ok($s->reload, 'a key service');
+ok($s->wait_ready, 'ready');
+tell_mock('/kms/verify', '200');
+
+my $foreign = $s->token({ kid => 'elsewhere', secret => 'x' x 32 },
+                        'svc = wallet', 'act = transfer read');
+
+is(pay(token => $foreign)->{status}, 200, 'a key that only it has');
+@asked = asked('/kms/verify');
+is(scalar @asked, 1, 'it was asked');
+ok(index($asked[0], "~Authorization: Bearer $foreign~") > 0,
+   'about this token');
+like($asked[0], qr/"svc":"wallet","kid":"elsewhere","capability":"test"/,
+     'and says whose it claims to be');
+is($s->get('/v1/balance?account=alice&asset=ron', token => $foreign)
+   ->{status}, 200, 'reads too');
+is(scalar asked('/kms/verify'), 2, 'are asked about');
+
+for my $case (
+    [ 403, 'another act', $s->token('act = issue') ],
+    [ 403, 'another account', $s->token('account = bob') ],
+    [ 403, 'a caveat nobody knows', $s->token('colour = blue') ],
+    [ 401, 'an expired token', $s->token('before = 1000') ],
+    [ 401, 'no token at all', 'x' ],
+) {
+    my ($status, $what, $token) = @$case;
+    is(pay(token => $token)->{status}, $status,
+       "it says yes, and the token is for $what");
+}
+
+for my $case ([ 401, 'UNAUTHORIZED' ], [ 403, 'FORBIDDEN' ]) {
+    tell_mock('/kms/verify', $case->[0]);
+    $r = pay();
+    is($r->{status}, $case->[0], "$case->[0] from the key service");
+    is(code($r), $case->[1], $case->[1]);
+    is(scalar asked('/kms/verify'), 1, 'is not asked again');
+}
+
+tell_mock('/kms/verify', '503');
+$r = pay();
+is(code($r), 'UPSTREAM_UNAVAILABLE', 'no answer');
+@asked = asked('/kms/verify');
+is(scalar @asked, 3, 'two retries');
+@at = map { (split)[0] } @asked;
+cmp_ok($at[2] - $at[0], '>=', 0.149, 'after 50 and 100 ms');
+is(json_get(ready()->{body}, 'kms_ready'), 'false', 'kms_ready');
+is(metric('breaker_state', 'target="kms"'), 1, 'its breaker is open');
+is(metric('upstream_calls_total', 'svc="kms"', 'op="verify"',
+          'outcome="error"'), 3, 'calls are counted');
+tell_mock('/kms/verify', '200');
+ok(quiet('kms'), 'closed again');
+
+# half a body is enough to be refused
+
+tell_mock('/kms/verify', '401');
+my $sock = $s->connect;
+syswrite $sock, $s->request_text('POST', '/v1/transfer', '{"a":', key => 'h',
+    headers => { 'Content-Length' => 1000 }, sock => $sock);
+is(RonTest::read_response($sock, 'POST', 5)->{status}, 401,
+   'the token is judged before the body has come');
+tell_mock('/kms/verify', '200');
+
+$s->{http} =~ s/ron_token_cache 0;//;
+ok($s->reload, 'with a cache of tokens');
+ok($s->wait_ready, 'ready');
+unlink "$dir/log";
+pay() for 1 .. 8;
+cmp_ok(scalar asked('/kms/verify'), '<=', 2, 'each worker asks once');
+$s->{http} .= 'ron_token_cache 0;';
+
+
+# double spending, behind policy
+
+configure('ron_policy_pass checks;',
+          'ron_wallet_check_pass checks open=1s;');
+ok($s->reload, 'two services');
+ok($s->wait_ready, 'ready');
+tell_mock('/wallet/check', '200');
+is(pay()->{status}, 200, 'both say yes');
+is(scalar asked('/policy/check'), 1, 'policy is asked');
+is(scalar asked('/wallet/check'), 1, 'and then the wallet');
+tell_mock('/policy/check', '403');
+is(pay()->{status}, 403, 'policy says no');
+is(scalar asked('/wallet/check'), 0, 'and then nobody else is asked');
+tell_mock('/policy/check', '200');
+tell_mock('/wallet/check', '409');
+is(code(ingest()), 'CONFLICT', 'spent twice');
+tell_mock('/wallet/check', '502');
+is(code(pay()), 'UPSTREAM_UNAVAILABLE', 'no answer');
+is(scalar asked('/wallet/check'), 2, 'one retry');
+is(metric('backoff_retries_total', 'service="ledger"', 'op="wallet"'), 1,
+   'is counted');
+is(json_get(ready()->{body}, 'wallet_ready'), 'false', 'wallet_ready');
+tell_mock('/wallet/check', '200');
+ok(quiet('wallet'), 'closed again');
+
+
+# sizing: so many checks at once, over all workers, and all get their turn
+
+$s->{http} .= 'ron_ledger_prevalidators 3;';
+configure('ron_policy_pass checks;');
+ok($s->reload, 'three prevalidators');
+ok($s->wait_ready, 'ready');
+tell_mock('/policy/check', '200 0.2');
+
+my @socks = map {
+    my $sock = $s->connect;
+    $n++;
+    $s->send_request($sock, 'POST', '/v1/issue', { to => 'z', asset => 'ron',
+        amount_minor => '1' }, key => "p$n");
+    $sock;
+} 1 .. 12;
+
+my $busy = 0;
+until_ok(3, sub {
+    my $now = metric('ledger_prevalidators_busy');
+    $busy = $now if $now > $busy;
+    return $busy >= 3;
+});
+is($busy, 3, 'as many as there may be');
+
+my @status = map { RonTest::read_response($_, 'POST', 10)->{status} } @socks;
+is(scalar(grep { $_ == 200 } @status), 12, 'all get their turn');
+
+@at = sort { $a <=> $b } map { (split)[0] } asked('/policy/check');
+is(scalar @at, 12, 'twelve questions');
+is(scalar(grep { $at[$_ + 3] - $at[$_] < 0.15 } 0 .. $#at - 3), 0,
+   'never more than three at once');
+ok(until_ok(3, sub { metric('ledger_prevalidators_busy') == 0 }),
+   'and none is left busy');
+
+# what waits too long is answered
+
+tell_mock('/policy/check', '200 0.7');
+@socks = map {
+    my $sock = $s->connect;
+    $n++;
+    $s->send_request($sock, 'POST', '/v1/issue', { to => 'z', asset => 'ron',
+        amount_minor => '1' }, key => "q$n",
+        headers => { 'Request-Timeout' => 1 });
+    $sock;
+} 1 .. 9;
+$t = time;
+my @r = map { RonTest::read_response($_, 'POST', 10) } @socks;
+cmp_ok(time - $t, '<', 1.6, 'within its deadline');
+is(scalar(grep { $_->{status} == 200 } @r), 3, 'three had their turn');
+is(scalar(grep { $_->{status} == 503 } @r), 6, 'six did not');
+is(metric('breaker_state', 'target="policy"'), 0, 'which opens no breaker');
+
+
+# a client that goes away while others are asked, a worker that dies
+
+tell_mock('/policy/check', '200 0.7');
+
+for (1 .. 6) {
+    my $sock = $s->connect;
+    $n++;
+    $s->send_request($sock, 'POST', '/v1/issue', { to => 'z', asset => 'ron',
+        amount_minor => '1' }, key => "r$n");
+    sleep 0.02;
+    close $sock;
+}
+
+$s->kill_worker for 1 .. 1;
+tell_mock('/policy/check', '200');
+ok(until_ok(8, sub { pay()->{status} == 200 }), 'their places are free again');
+ok(until_ok(5, sub { metric('ledger_prevalidators_busy') == 0 }),
+   'all of them');
+
+
+# dead
+
+configure('ron_policy_pass checks open=1s;');
+ok($s->reload, 'a breaker that is open for 1 s');
+ok($s->wait_ready, 'ready');
+kill 'KILL', -$mock;
+waitpid $mock, 0;
+$t = time;
+$r = pay();
+is(code($r), 'UPSTREAM_UNAVAILABLE', 'nobody is there');
+cmp_ok(time - $t, '<', 0.8, 'that is known soon');
+($mock) = mock($port);
+ok(until_ok(8, sub { pay()->{status} == 200 }), 'somebody is');
+
+$s->quit;
+
+done_testing();
