@@ -121,6 +121,9 @@ struct ngx_http_ron_ctx_s {
     ron_reason_t            reason;             /* of a problem */
     ngx_str_t               problem;            /* for the filter */
 
+    ngx_str_t               traceparent;        /* empty: not a good one */
+    ron_trace_request_t    *trace;              /* NULL: not traced */
+
     ron_cap_refusal_t       cap_why;            /* of the capability */
     uint64_t                checks_us;          /* so far */
     uint64_t                checks_from_us;
@@ -180,6 +183,22 @@ void ngx_http_ron_checks_end(ngx_http_ron_ctx_t *ctx);
 #define ngx_http_ron_count_wallet(route)                                      \
     ((route) >= RON_D_ROUTE_WALLET_ISSUE                                      \
      && (route) < RON_D_ROUTE_WALLET_OTHER)
+
+/*
+ * Traces: a request that is sampled has a record from its context to the log
+ * phase.  The entry is the one that was asked for, the outcome has its seq;
+ * the receipt names it for a wallet.
+ */
+void ngx_http_ron_trace_begin(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx);
+void ngx_http_ron_trace_sent(ngx_http_ron_ctx_t *ctx);
+void ngx_http_ron_trace_entry(ngx_http_ron_ctx_t *ctx, ron_str_t id);
+void ngx_http_ron_trace_outcome(ngx_http_ron_ctx_t *ctx,
+    const ron_outcome_t *outcome);
+void ngx_http_ron_trace_receipt(ngx_http_ron_ctx_t *ctx, ron_buf_t *receipt);
+void ngx_http_ron_trace_end(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    ngx_http_ron_service_t *service);
+ngx_str_t ngx_http_ron_trace_header(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx);
 
 /* The body of POST /ledger/ingest as lines. */
 void ngx_http_ron_ndjson(ngx_http_request_t *r);

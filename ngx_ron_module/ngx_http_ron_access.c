@@ -492,6 +492,10 @@ ngx_http_ron_log_handler(ngx_http_request_t *r)
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_ron_module);
 
+    if (ctx) {
+        ngx_http_ron_trace_end(r, ctx, rlcf->service);
+    }
+
     route = ctx && ctx->route ? ctx->route->metric : rlcf->service->other;
 
     switch (r->method) {

@@ -76,9 +76,18 @@ ngx_http_ron_checks_begin(ngx_http_ron_ctx_t *ctx)
 void
 ngx_http_ron_checks_pause(ngx_http_ron_ctx_t *ctx)
 {
+    uint64_t  now_us;
+
     if (ctx->checking) {
         ctx->checking = 0;
-        ctx->checks_us += ron_clock_mono_us() - ctx->checks_from_us;
+        now_us = ron_clock_mono_us();
+        ctx->checks_us += now_us - ctx->checks_from_us;
+
+        if (ctx->trace) {
+            ctx->trace->checked_us = now_us;
+            ctx->trace->checks_us = ctx->checks_us;
+        }
+
         ron_metric_sub(ngx_ron_zone(), ngx_ron_slot(),
                        RON_M_PREVALIDATORS_BUSY, 0, 0, 0, 0, 1);
     }

@@ -257,6 +257,8 @@ ngx_http_ron_ledger_ingest(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
                       + r->start_msec * 1000;
     unit->deadline_us = ctx->deadline_us;
 
+    ngx_http_ron_trace_entry(ctx, unit->ops[0].id);
+
     call = ngx_ron_ipc_unit(unit, left, ngx_http_ron_ledger_ingest_answer,
                             ctx, &too_long);
 
@@ -320,6 +322,9 @@ ngx_http_ron_ledger_ingest_reply(ngx_http_request_t *r, ron_str_t payload)
                       "ron: the helper's outcome is malformed");
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    ngx_http_ron_trace_outcome(ngx_http_get_module_ctx(r, ngx_http_ron_module),
+                               &outcome);
 
     buf = ngx_http_ron_scratch();
 

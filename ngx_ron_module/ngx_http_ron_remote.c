@@ -158,7 +158,7 @@ ngx_http_ron_remote_text(ngx_http_request_t *r, ngx_http_ron_rcall_t *call,
 {
     size_t                  len;
     u_char                 *p;
-    ngx_str_t               token, key;
+    ngx_str_t               token, key, trace;
     ngx_connection_t       *c;
     ngx_http_ron_ctx_t     *ctx;
     ngx_http_ron_remote_t  *remote;
@@ -169,6 +169,7 @@ ngx_http_ron_remote_text(ngx_http_request_t *r, ngx_http_ron_rcall_t *call,
 
     ngx_str_null(&token);
     ngx_str_null(&key);
+    trace = ngx_http_ron_trace_header(r, ctx);
 
     /* only who decides about a token may see it */
 
@@ -185,10 +186,12 @@ ngx_http_ron_remote_text(ngx_http_request_t *r, ngx_http_ron_rcall_t *call,
 
     len = sizeof("POST ? HTTP/1.1" CRLF "Host: " CRLF "X-Corr-ID: " CRLF
                  "X-Forwarded-For: " CRLF "Authorization: " CRLF
+                 "traceparent: " CRLF
                  "Idempotency-Key: " CRLF "Content-Type: application/json"
                  CRLF "Content-Length: " CRLF CRLF) - 1
           + remote->path.len + tail->len + r->args.len + remote->host.len
           + ctx->corr_id.len + c->addr_text.len + token.len + key.len
+          + trace.len
           + NGX_INT64_LEN + body.len;
 
     p = ngx_pnalloc(r->pool, len);
@@ -208,6 +211,10 @@ ngx_http_ron_remote_text(ngx_http_request_t *r, ngx_http_ron_rcall_t *call,
     p = ngx_sprintf(p, " HTTP/1.1" CRLF "Host: %V" CRLF "X-Corr-ID: %V" CRLF
                        "X-Forwarded-For: %V" CRLF,
                     &remote->host, &ctx->corr_id, &c->addr_text);
+
+    if (trace.len) {
+        p = ngx_sprintf(p, "traceparent: %V" CRLF, &trace);
+    }
 
     if (token.len) {
         p = ngx_sprintf(p, "Authorization: %V" CRLF, &token);

@@ -48,6 +48,7 @@ static struct {
     { ngx_string("content-encoding"),
       offsetof(ngx_http_ron_ctx_t, content_encoding) },
     { ngx_string("x-corr-id"), offsetof(ngx_http_ron_ctx_t, corr_id) },
+    { ngx_string("traceparent"), offsetof(ngx_http_ron_ctx_t, traceparent) },
     { ngx_null_string, 0 }
 };
 
@@ -100,6 +101,7 @@ ngx_http_ron_get_ctx(ngx_http_request_t *r)
     }
 
     ngx_http_ron_ctx_deadline(r, ctx);
+    ngx_http_ron_trace_begin(r, ctx);
 
     cln->handler = ngx_http_ron_ctx_cleanup;
 
@@ -711,6 +713,7 @@ ngx_http_ron_wait(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 {
     ctx->call = call;
     ngx_http_ron_checks_end(ctx);
+    ngx_http_ron_trace_sent(ctx);
 
     /* a client that goes away is noticed, and its request let go */
 

@@ -425,6 +425,8 @@ ngx_http_ron_wallet_reply(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    ngx_http_ron_trace_outcome(ctx, &outcome);
+
     buf = ngx_http_ron_scratch();
     status = NGX_HTTP_OK;
 
@@ -444,6 +446,8 @@ ngx_http_ron_wallet_reply(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
                       "ron: no receipt can be made: %s", ron_status_name(rc));
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
+
+    ngx_http_ron_trace_receipt(ctx, buf);
 
     proof = ngx_http_ron_wallet_proof(ctx)
             && ctx->number != RON_API_BATCH;

@@ -6,6 +6,7 @@
  *     ngx_ron_module.c     ron_ledger and its relatives, life of a process
  *     ngx_ron_helper.c     in the helper: starts, watches and stops libron
  *     ngx_ron_sample.c     what the helper counts
+ *     ngx_ron_otlp_module.c  ron_otlp, records of workers, sending of spans
  *     ngx_ron_ipc.c        in a worker: calls to the helper
  *     ngx_ron_events.c     in the helper: events into the zone's rings
  *     ngx_ron_slot.c       a process's counters in the zone
@@ -26,6 +27,7 @@
 #include "ron_client.h"
 #include "ron_metrics.h"
 #include "ron_service.h"
+#include "ron_trace.h"
 #include "ron_zone.h"
 
 
@@ -173,6 +175,18 @@ void ngx_ron_admit_done(ron_admit_t queue);
 
 /* In the helper, with a zone: what libron has counted since the last call. */
 void ngx_ron_sample(const ron_service_stat_t *stat);
+
+
+/*
+ * Traces, with ron_otlp.  In a worker: whether there is one, the share of
+ * requests, and one request's record.  In the helper: starts sending; a batch
+ * is durable, from the sequencer's thread.
+ */
+ngx_uint_t ngx_ron_otlp_on(void);
+uint32_t ngx_ron_otlp_share(void);
+void ngx_ron_otlp_put(const ron_trace_request_t *request);
+void ngx_ron_otlp_helper(ngx_cycle_t *cycle);
+void ngx_ron_otlp_batch(const ron_batch_t *batch);
 
 
 /* The path manager, and what NGINX's cache manager process is for us. */

@@ -153,6 +153,7 @@ ngx_ron_helper_init(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
     }
 
     ngx_ron_slot_claim(cycle);
+    ngx_ron_otlp_helper(cycle);
     ngx_ron_events_init(cycle);
     ngx_ron_helper_wrap(cycle);
 
@@ -556,6 +557,7 @@ ngx_ron_helper_on_commit(void *ctx, const ron_batch_t *batch)
     }
 
     sh->helper_committed = 1;
+    ngx_ron_otlp_batch(batch);
 
     ron_mutex_lock(ngx_ron_helper_mutex);
     ngx_ron_helper_seq = batch->seq + batch->count - 1;

@@ -58,6 +58,7 @@ ron_commit_work(ron_engine_t *en, ron_work_t *w)
     en->head.notes = ron_null_str;
 
     w->pub.root = row.root;
+    w->pub.append_us = begin_us;
     w->pub.commit_us = ron_clock_mono_us() - begin_us;
 
     return RON_OK;

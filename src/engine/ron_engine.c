@@ -555,6 +555,8 @@ ron_engine_decide(ron_engine_t *en, uint64_t time_ms, uint64_t now_us,
         return RON_EIO;
     }
 
+    w->pub.decide_us = now_us;
+    w->pub.decided_us = ron_clock_mono_us();
     ron_engine_enqueue(en, w);
 
     return too_many ? RON_AGAIN : RON_OK;

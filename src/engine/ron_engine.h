@@ -77,6 +77,9 @@ struct ron_batch_s {
     uint32_t        balance_n;
     ron_balance_t  *balances;
     uint64_t        commit_us;          /* the append took this long */
+    uint64_t        decide_us;          /* monotonic: deciding began, */
+    uint64_t        decided_us;         /* ended, */
+    uint64_t        append_us;          /* and the append began */
 };
 
 

@@ -48,7 +48,8 @@
     X(Q, INGRESS, "ingress")                                                  \
     X(Q, PREVAL, "preval")                                                    \
     X(Q, COMMIT, "commit")                                                    \
-    X(Q, ROOT_PUB, "root_pub")
+    X(Q, ROOT_PUB, "root_pub")                                                \
+    X(Q, SPANS, "spans")
 
 #define RON_DIM_QUEUE_W(X)                                                    \
     X(QUEUE_W, WORK, "work")                                                  \
@@ -250,6 +251,10 @@
     X(DEGRADED, QUOTA, "quota")                                               \
     X(DEGRADED, COST_CAP, "cost_cap")
 
+#define RON_DIM_SPAN_LOSS(X)                                                  \
+    X(SPAN_LOSS, QUEUE, "queue")                                              \
+    X(SPAN_LOSS, COLLECTOR, "collector")
+
 #define RON_DIM_METHOD(X)                                                     \
     X(METHOD, GET, "GET")                                                     \
     X(METHOD, POST, "POST")                                                   \
@@ -352,6 +357,7 @@
     X(RETRY_E, "op")                                                          \
     X(BRIDGE, "component")                                                    \
     X(DEGRADED, "cause")                                                      \
+    X(SPAN_LOSS, "cause")                                                     \
     X(METHOD, "method")                                                       \
     X(STATUS, "status")                                                       \
     X(ROUTE, "route")
@@ -658,6 +664,12 @@
     X(EDGE_REJECTS, "edge_rejects_total", COUNTER,                            \
       EDGE, EDGE_REJECT, NONE, NONE, NONE,                                    \
       "Requests that the edge refused.")                                      \
+    X(SPANS_EXPORTED, "otlp_spans_exported_total", COUNTER,                   \
+      LEDGER, NONE, NONE, NONE, NONE,                                         \
+      "Spans that a collector took.")                                         \
+    X(SPANS_DROPPED, "otlp_spans_dropped_total", COUNTER,                     \
+      LEDGER, SPAN_LOSS, NONE, NONE, NONE,                                    \
+      "Spans, or requests' records, that no collector got.")                  \
     X(METRICS_SAMPLE_AGE, "metrics_sample_age_seconds", GAUGE_US,             \
       LEDGER, NONE, NONE, NONE, NONE,                                         \
       "Age of the gauges that the helper samples.")

@@ -27,6 +27,8 @@
       "sequencer to committer")                                               \
     X(ROOT_PUB, "root_pub", "ledger", "broadcast", 1024, "drop_oldest", "q",  \
       "helper to streams, ring in the zone")                                  \
+    X(SPANS, "spans", "ledger", "mpsc", 2048, "drop_oldest", "q",             \
+      "workers to helper, ron_otlp only")                                     \
     X(WALLET_WORK, "work", "wallet", "mpsc", 512, "reject", "queue",          \
       "worker, counted in the zone")                                          \
     X(WALLET_EVENTS, "events", "wallet", "broadcast", 1024, "drop_oldest",    \
@@ -65,7 +67,9 @@
     X(SERVICE, "service", 20,                                                 \
       "service: counters and requests from other threads")                    \
     X(HISTORY, "history", 30, "history thread: its watermark")                \
-    X(SLAB, "slab", 40, "NGINX's own mutex of the zone, allocation only")
+    X(SPANS, "spans", 35, "helper: times of its batches, for traces")         \
+    X(SLAB, "slab", 40,                                                       \
+      "NGINX's own mutex of a zone: allocation, one record of a trace")
 
 
 /* X(ID, name, milliseconds, what it bounds) */
