@@ -117,6 +117,9 @@ struct ngx_http_ron_ctx_s {
     ngx_str_t               held_asset;
     ngx_uint_t              retry_after;        /* s; 0: as always */
     uint64_t                asked_us;           /* since when the breaker */
+    uint64_t                nonce;              /* reserved; 0: none is */
+    uint64_t                nonce_last;
+    ron_zone_nonce_t        nonce_account;
 
     ron_reason_t            reason;             /* of a problem */
     ngx_str_t               problem;            /* for the filter */

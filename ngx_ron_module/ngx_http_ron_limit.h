@@ -15,6 +15,7 @@ typedef struct {
     ngx_str_t        policy_file;
     ron_policy_t    *policy;                /* NULL: everything is allowed */
     ngx_msec_t       stale;
+    ngx_uint_t       shards;
     ngx_uint_t       inflate_ratio;
     size_t           inflate_max;
     ron_breaker_conf_t  breaker;            /* before our own ledger */
@@ -49,6 +50,16 @@ ron_status_t ngx_http_ron_limit_read(ngx_http_request_t *r,
 ngx_int_t ngx_http_ron_breaker_ask(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 void ngx_http_ron_breaker_tell(ngx_http_ron_ctx_t *ctx, ngx_uint_t success);
+
+/*
+ * Reserves the nonce of an operation; refuses it when it certainly would be.
+ * What became of it is told after; it is dropped when it was not sent.
+ */
+ngx_int_t ngx_http_ron_nonce_ask(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx, const ron_unit_t *unit);
+void ngx_http_ron_nonce_drop(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx);
+void ngx_http_ron_nonce_tell(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    const ron_outcome_t *outcome);
 
 /* Whether it is open now; its state into the metrics. */
 ngx_uint_t ngx_http_ron_breaker_down(ngx_http_request_t *r);

@@ -29,6 +29,8 @@ static char *ngx_http_ron_limit_set_breaker(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);
 static char *ngx_http_ron_limit_set_stale(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);
+static char *ngx_http_ron_limit_set_shards(ngx_conf_t *cf,
+    ngx_command_t *cmd, void *conf);
 static char *ngx_http_ron_limit_set_inflate(ngx_conf_t *cf,
     ngx_command_t *cmd, void *conf);
 
@@ -66,6 +68,13 @@ static ngx_command_t  ngx_http_ron_limit_commands[] = {
     { ngx_string("ron_wallet_stale"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
       ngx_http_ron_limit_set_stale,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("ron_wallet_shards"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
+      ngx_http_ron_limit_set_shards,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
       NULL },
@@ -247,6 +256,7 @@ ngx_http_ron_limit_create_main_conf(ngx_conf_t *cf)
     ron_breaker_conf_init(&lmcf->breaker);
 
     lmcf->stale = NGX_CONF_UNSET_MSEC;
+    lmcf->shards = NGX_CONF_UNSET_UINT;
     lmcf->inflate_ratio = NGX_CONF_UNSET_UINT;
 
     return lmcf;
@@ -260,6 +270,7 @@ ngx_http_ron_limit_init_main_conf(ngx_conf_t *cf, void *conf)
 
     ngx_conf_init_msec_value(lmcf->stale,
                              ron_timeout_info(RON_TIMEOUT_BALANCE_STALE)->ms);
+    ngx_conf_init_uint_value(lmcf->shards, RON_ZONE_SHARDS);
     ngx_conf_init_uint_value(lmcf->inflate_ratio, 10);
 
     if (lmcf->inflate_max == 0) {
@@ -617,6 +628,34 @@ ngx_http_ron_limit_set_stale(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     lmcf->stale = ms;
+
+    return NGX_CONF_OK;
+}
+
+
+static char *
+ngx_http_ron_limit_set_shards(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_ron_limit_main_conf_t *lmcf = conf;
+
+    ngx_str_t  *value;
+    ngx_int_t   n;
+
+    if (lmcf->shards != NGX_CONF_UNSET_UINT) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+    n = ngx_atoi(value[1].data, value[1].len);
+
+    if (n < 1 || n > 1024) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid number \"%V\", it must be from 1 to 1024",
+                           &value[1]);
+        return NGX_CONF_ERROR;
+    }
+
+    lmcf->shards = n;
 
     return NGX_CONF_OK;
 }

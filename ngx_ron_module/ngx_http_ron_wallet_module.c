@@ -343,6 +343,7 @@ static ngx_int_t
 ngx_http_ron_wallet_send(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     ron_unit_t *unit)
 {
+    ngx_int_t        rc;
     ngx_msec_t       left;
     ngx_uint_t       too_long;
     ngx_ron_call_t  *call;
@@ -354,7 +355,15 @@ ngx_http_ron_wallet_send(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
                                    "the deadline has passed", NULL);
     }
 
+    rc = ngx_http_ron_nonce_ask(r, ctx, unit);
+
+    if (rc != NGX_OK || ctx->replied) {
+        return rc;
+    }
+
     if (ngx_http_ron_breaker_ask(r, ctx) != NGX_OK) {
+        ngx_http_ron_nonce_drop(r, ctx);
+
         return ngx_http_ron_refuse(r, RON_REASON_UPSTREAM,
                                    "the ledger did not answer too often, it "
                                    "is left alone for a while", NULL);
@@ -368,6 +377,8 @@ ngx_http_ron_wallet_send(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
                             &too_long);
 
     if (call == NULL) {
+        ngx_http_ron_nonce_drop(r, ctx);
+
         return ngx_http_ron_refuse(r, too_long ? RON_REASON_TOO_LARGE
                                                : RON_REASON_BUSY,
                                    NULL, NULL);
@@ -426,6 +437,7 @@ ngx_http_ron_wallet_reply(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     }
 
     ngx_http_ron_trace_outcome(ctx, &outcome);
+    ngx_http_ron_nonce_tell(r, ctx, &outcome);
 
     buf = ngx_http_ron_scratch();
     status = NGX_HTTP_OK;

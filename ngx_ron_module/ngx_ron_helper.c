@@ -428,6 +428,7 @@ ngx_ron_helper_start(ngx_event_t *ev)
     conf.engine.checkpoint_n = rcf->checkpoint_entries;
     conf.engine.tag_ram = rcf->tag_memory;
     conf.engine.key_ram = rcf->key_memory;
+    conf.engine.key_ttl_ms = rcf->key_ttl;
     conf.engine.batch_ops = rcf->batch_ops;
     conf.engine.clock_step_ms = rcf->clock_step;
 
@@ -514,6 +515,7 @@ ngx_ron_helper_on_state(void *ctx, ron_life_t state, const char *reason)
     if (zone && state == RON_STATE_RUNNING && !ngx_ron_helper_wiped) {
         ngx_ron_helper_wiped = 1;
         ron_zone_balances_wipe(zone);
+        ron_zone_cache_wipe(zone, RON_CACHE_IDEM);
     }
 }
 

@@ -114,6 +114,13 @@ static ngx_command_t  ngx_ron_commands[] = {
       offsetof(ngx_ron_conf_t, key_memory),
       NULL },
 
+    { ngx_string("ron_key_ttl"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      0,
+      offsetof(ngx_ron_conf_t, key_ttl),
+      NULL },
+
     { ngx_string("ron_drain_deadline"),
       NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_msec_slot,
@@ -249,6 +256,7 @@ ngx_ron_create_conf(ngx_cycle_t *cycle)
     rcf->checkpoint_entries = NGX_CONF_UNSET_UINT;
     rcf->tag_memory = NGX_CONF_UNSET_SIZE;
     rcf->key_memory = NGX_CONF_UNSET_SIZE;
+    rcf->key_ttl = NGX_CONF_UNSET_MSEC;
 
     return rcf;
 }
@@ -461,6 +469,14 @@ ngx_ron_init_conf(ngx_cycle_t *cycle, void *conf)
     ngx_conf_init_uint_value(rcf->checkpoint_entries, 250000);
     ngx_conf_init_size_value(rcf->tag_memory, 64 * 1024 * 1024);
     ngx_conf_init_size_value(rcf->key_memory, 64 * 1024 * 1024);
+    ngx_conf_init_msec_value(rcf->key_ttl,
+                             ron_timeout_info(RON_TIMEOUT_IDEM_TTL)->ms);
+
+    if (rcf->key_ttl < 60000 || rcf->key_ttl > 72 * 3600000) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "\"ron_key_ttl\" must be from 1m to 72h");
+        return NGX_CONF_ERROR;
+    }
 
     if (rcf->drain_deadline < 1000 || rcf->drain_deadline > 5000) {
         ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,

@@ -61,5 +61,86 @@ is(json_get($r->{body}, 'code'), 'INSUFFICIENT_FUNDS', 'refused');
 is($s->post('/v1/transfer', { %pay, nonce => 46 }, key => 'again')->{status},
    200, 'the same key and nonce are good afterwards');
 
+
+# early: a nonce that is durable under another key is refused by the worker,
+# even while the helper stands still; what may be a replay is not
+
+my %old = (%pay, nonce => 46);
+my $helper = $s->helper;
+
+$r = $s->post('/v1/transfer', { %old }, key => 'again');
+is($r->{status}, 200, 'a replay is one');
+is($r->{headers}{'idempotent-replayed'}, 'true', 'and says so');
+$r = $s->post('/v1/transfer', { %old, amount_minor => '2' }, key => 'again');
+is($r->{status}, 422, 'the key with another body is a mismatch');
+
+kill 'STOP', $helper;
+$r = $s->post('/v1/transfer', { %old }, key => 'late');
+kill 'CONT', $helper;
+is($r->{status}, 409, 'without the helper: another key, the same nonce');
+is(json_get($r->{body}, 'code'), 'NONCE_CONFLICT', 'is a conflict');
+is(json_get($r->{body}, 'expected'), 47, 'which says what is next');
+
+# If-Match is looked at first, and only the sequencer can
+
+$r = $s->post('/v1/transfer', { %old }, key => 'late2',
+              headers => { 'If-Match' => '"1"' });
+is($r->{status}, 412, 'a precondition comes first');
+
+# with nonces that go up by more than one, a hole stays one
+
+is($s->post('/v1/transfer', { %pay, nonce => 60 }, key => 'hole')->{status},
+   200, 'further up');
+$r = $s->post('/v1/transfer', { %pay, nonce => 50 }, key => 'into-it');
+is($r->{status}, 409, 'a nonce that was skipped is passed');
+is(json_get($r->{body}, 'expected'), 61, 'the next is behind the last');
+
+
+# pipelined on several connections, over both workers: none is lost, and the
+# order is that of the nonces, whoever was faster
+
+{
+    my $from = 100;
+    my @socks = map { $s->connect } 1 .. 4;
+
+    for my $round (0 .. 9) {
+        for my $i (0 .. 3) {
+            my $nonce = $from + $round * 4 + $i;
+            $s->send_request($socks[$i], 'POST', '/v1/transfer',
+                             { %pay, nonce => $nonce }, key => "w$nonce",
+                             keep => 1);
+        }
+
+        my @got = map { RonTest::read_response($_, 'POST') } @socks;
+        my @done = map { $_->{status} } @got;
+
+        # one that was overtaken is refused, and its key is good again
+
+        for my $i (grep { $done[$_] != 200 } 0 .. 3) {
+            is($done[$i], 409, 'overtaken');
+            my $again = 1000 + $from + $round * 4 + $i;
+            is($s->post('/v1/transfer',
+                        { %pay, from => 'b', to => 'a', nonce => $again },
+                        key => "w" . ($from + $round * 4 + $i))->{status},
+               200, 'its key was not burnt');
+        }
+    }
+}
+
+# no refusal, early or not, has left a trace
+
+my $before = json_get($s->get('/v1/balance?account=a&asset=ron')->{body},
+                      'nonce');
+my @socks = map { $s->connect } 1 .. 24;
+$s->send_request($socks[$_], 'POST', '/v1/transfer',
+                 { %pay, nonce => 1 + $_ % 3, amount_minor => '100000' },
+                 key => "x$_") for 0 .. 23;
+is(scalar(grep { RonTest::read_response($_, 'POST')->{status} == 409 }
+          @socks), 24, 'twenty-four refusals');
+is(json_get($s->get('/v1/balance?account=a&asset=ron')->{body}, 'nonce'),
+   $before, 'the nonce is where it was');
+is($s->post('/v1/transfer', { %pay, nonce => $before + 1 }, key => 'x5')
+   ->{status}, 200, 'and their keys are good');
+
 $s->quit;
 done_testing();

@@ -216,6 +216,15 @@ void ron_zone_cache_wipe(const ron_zone_t *zone, ron_cache_t cache);
 
 /* ---- nonces: an early hint, never an authority -------------------------- */
 
+/* An account, as nonces know it: its hash, and its shard by its prefix. */
+
+typedef struct {
+    ron_zone_key_t  key;
+    uint64_t        prefix;
+} ron_zone_nonce_t;
+
+void ron_zone_nonce_init(ron_str_t account, ron_zone_nonce_t *n);
+
 /*
  * Moves the account's counter from below `nonce` to `nonce` by compare-and-
  * swap.  RON_EEXIST: it is there already, or further (*last).  That is a
@@ -223,15 +232,25 @@ void ron_zone_cache_wipe(const ron_zone_t *zone, ron_cache_t cache);
  * to the sequencer all the same.
  */
 ron_status_t ron_zone_nonce_reserve(const ron_zone_t *zone,
-    ron_str_t account, uint64_t nonce, uint64_t *last);
+    const ron_zone_nonce_t *n, uint64_t nonce, uint64_t *last);
 
 /* A reservation that was refused: back, unless somebody went further. */
-void ron_zone_nonce_release(const ron_zone_t *zone, ron_str_t account,
-    uint64_t nonce, uint64_t last);
+void ron_zone_nonce_release(const ron_zone_t *zone,
+    const ron_zone_nonce_t *n, uint64_t nonce, uint64_t last);
 
 /* What a commit says: at least this. */
-void ron_zone_nonce_commit(const ron_zone_t *zone, ron_str_t account,
+void ron_zone_nonce_commit(const ron_zone_t *zone, const ron_zone_nonce_t *n,
     uint64_t nonce);
+
+/*
+ * Keeps, beside the receipts, under which idempotency key a nonce is durable.
+ * ron_zone_nonce_taken(): it is, and the key was another one; so this request
+ * is no replay, and cannot be accepted.  False when that is not certain.
+ */
+void ron_zone_nonce_note(const ron_zone_t *zone, const ron_zone_nonce_t *n,
+    uint64_t nonce, ron_str_t key, uint64_t expires_ms, uint64_t now_ms);
+bool ron_zone_nonce_taken(const ron_zone_t *zone, const ron_zone_nonce_t *n,
+    uint64_t nonce, ron_str_t key, uint64_t now_ms);
 
 
 /* ---- rate limits -------------------------------------------------------- */

@@ -39,8 +39,12 @@ typedef struct {
 } ron_breaker_word_t;
 
 
+static uint64_t ron_zone_mix(uint64_t x);
 static ron_word_t *ron_zone_nonce_pair(const ron_zone_t *zone,
-    ron_str_t account);
+    const ron_zone_nonce_t *n);
+static void ron_zone_nonce_place(const ron_zone_nonce_t *n, uint64_t nonce,
+    ron_zone_key_t *place);
+static uint64_t ron_zone_nonce_word(ron_str_t key);
 static ron_word_t *ron_zone_pair(ron_word_t *bucket, uint64_t tag);
 static ron_word_t *ron_zone_breaker_words(const ron_zone_t *zone,
     uint32_t breaker);
@@ -103,38 +107,59 @@ ron_zone_pair(ron_word_t *bucket, uint64_t tag)
 
 /* ---- nonces ------------------------------------------------------------- */
 
-static ron_word_t *
-ron_zone_nonce_pair(const ron_zone_t *zone, ron_str_t account)
+/* A word of which every bit depends on every bit of another. */
+
+static uint64_t
+ron_zone_mix(uint64_t x)
 {
-    ron_str_t       prefix;
-    uint64_t        bucket, shard, shards, buckets;
-    ron_zone_key_t  key, start;
+    x ^= x >> 30;
+    x *= UINT64_C(0xbf58476d1ce4e5b9);
+    x ^= x >> 27;
+    x *= UINT64_C(0x94d049bb133111eb);
 
-    prefix.data = account.data;
-    prefix.len = ron_min(account.len, (size_t) 8);
+    return x ^ x >> 31;
+}
 
-    ron_zone_key(prefix, ron_null_str, &start);
-    ron_zone_key(account, ron_null_str, &key);
+
+void
+ron_zone_nonce_init(ron_str_t account, ron_zone_nonce_t *n)
+{
+    size_t  i;
+
+    ron_zone_key(account, ron_null_str, &n->key);
+    n->prefix = 0;
+
+    for (i = 0; i < account.len && i < 8; i++) {
+        n->prefix = n->prefix << 8 | account.data[i];
+    }
+
+    n->prefix = ron_zone_mix(n->prefix);
+}
+
+
+static ron_word_t *
+ron_zone_nonce_pair(const ron_zone_t *zone, const ron_zone_nonce_t *n)
+{
+    uint64_t  bucket, shards, buckets;
 
     buckets = RON_ZONE_SHARDS * zone->nonce_buckets;
     shards = zone->shards ? ron_min(zone->shards, buckets) : RON_ZONE_SHARDS;
     buckets /= shards;
 
-    shard = start.w[0] % shards;
-    bucket = shard * buckets + key.w[0] % buckets;
+    bucket = n->prefix % shards * buckets + n->key.w[0] % buckets;
 
     return ron_zone_pair(ron_zone_words(zone, zone->nonces)
-                         + bucket * RON_PAIR_WORDS, key.w[1] | 1);
+                         + bucket * RON_PAIR_WORDS, n->key.w[1] | 1);
 }
 
 
 ron_status_t
-ron_zone_nonce_reserve(const ron_zone_t *zone, ron_str_t account,
+ron_zone_nonce_reserve(const ron_zone_t *zone, const ron_zone_nonce_t *n,
     uint64_t nonce, uint64_t *last)
 {
     ron_word_t  *value;
 
-    value = &ron_zone_nonce_pair(zone, account)[1];
+    value = &ron_zone_nonce_pair(zone, n)[1];
     *last = ron_word_get(value);
 
     do {
@@ -149,24 +174,86 @@ ron_zone_nonce_reserve(const ron_zone_t *zone, ron_str_t account,
 
 
 void
-ron_zone_nonce_release(const ron_zone_t *zone, ron_str_t account,
+ron_zone_nonce_release(const ron_zone_t *zone, const ron_zone_nonce_t *n,
     uint64_t nonce, uint64_t last)
 {
     uint64_t  expected;
 
     expected = nonce;
-    (void) ron_word_cas(&ron_zone_nonce_pair(zone, account)[1], &expected,
-                        last);
+    (void) ron_word_cas(&ron_zone_nonce_pair(zone, n)[1], &expected, last);
 }
 
 
 void
-ron_zone_nonce_commit(const ron_zone_t *zone, ron_str_t account,
+ron_zone_nonce_commit(const ron_zone_t *zone, const ron_zone_nonce_t *n,
     uint64_t nonce)
 {
     uint64_t  last;
 
-    (void) ron_zone_nonce_reserve(zone, account, nonce, &last);
+    (void) ron_zone_nonce_reserve(zone, n, nonce, &last);
+}
+
+
+/* Where the note of one nonce is, and what it says about a key. */
+
+static void
+ron_zone_nonce_place(const ron_zone_nonce_t *n, uint64_t nonce,
+    ron_zone_key_t *place)
+{
+    place->w[0] = n->key.w[0] ^ ron_zone_mix(nonce);
+    place->w[1] = n->key.w[1] ^ ron_zone_mix(~nonce);
+}
+
+
+/* Two keys of one word are taken for one: then nothing is certain. */
+
+static uint64_t
+ron_zone_nonce_word(ron_str_t key)
+{
+    size_t    i;
+    uint64_t  word;
+
+    word = key.len;
+
+    for (i = 0; i < key.len; i++) {
+        word = ron_zone_mix(word ^ key.data[i]);
+    }
+
+    return word;
+}
+
+
+void
+ron_zone_nonce_note(const ron_zone_t *zone, const ron_zone_nonce_t *n,
+    uint64_t nonce, ron_str_t key, uint64_t expires_ms, uint64_t now_ms)
+{
+    uint64_t        word;
+    ron_zone_key_t  place;
+
+    ron_zone_nonce_place(n, nonce, &place);
+    word = ron_zone_nonce_word(key);
+
+    (void) ron_zone_cache_put(zone, RON_CACHE_IDEM, &place,
+                              (ron_str_t) { sizeof(word),
+                                            (const uint8_t *) &word },
+                              expires_ms, now_ms);
+}
+
+
+bool
+ron_zone_nonce_taken(const ron_zone_t *zone, const ron_zone_nonce_t *n,
+    uint64_t nonce, ron_str_t key, uint64_t now_ms)
+{
+    size_t          len;
+    uint64_t        word;
+    ron_zone_key_t  place;
+
+    ron_zone_nonce_place(n, nonce, &place);
+
+    return ron_zone_cache_get(zone, RON_CACHE_IDEM, &place,
+                              (uint8_t *) &word, sizeof(word), &len, now_ms)
+               == RON_OK
+           && len == sizeof(word) && word != ron_zone_nonce_word(key);
 }
 
 

@@ -161,3 +161,31 @@ ron_wallet_breaker tries=3;
 --- must_die
 --- error_log
 invalid parameter "tries=3"
+
+=== TEST 22: ron_wallet_shards 0
+--- http_config
+ron_wallet_shards 0;
+--- must_die
+--- error_log
+invalid number "0"
+
+=== TEST 23: ron_wallet_shards 1025
+--- http_config
+ron_wallet_shards 1025;
+--- must_die
+--- error_log
+invalid number "1025"
+
+=== TEST 24: ron_key_ttl 59s
+--- main_config
+ron_key_ttl 59s;
+--- must_die
+--- error_log
+"ron_key_ttl" must be from 1m to 72h
+
+=== TEST 25: ron_key_ttl 73h
+--- main_config
+ron_key_ttl 73h;
+--- must_die
+--- error_log
+"ron_key_ttl" must be from 1m to 72h

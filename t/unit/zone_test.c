@@ -742,13 +742,14 @@ test_admission(void)
 static void *
 race_nonce(void *arg)
 {
-    uint64_t   n, last;
-    racer_t   *r = arg;
+    uint64_t           n, last;
+    racer_t           *r = arg;
+    ron_zone_nonce_t   racer;
+
+    ron_zone_nonce_init(ron_str("racer"), &racer);
 
     for (n = 1; n <= 20000; n++) {
-        if (ron_zone_nonce_reserve(r->zone, ron_str("racer"), n, &last)
-            == RON_OK)
-        {
+        if (ron_zone_nonce_reserve(r->zone, &racer, n, &last) == RON_OK) {
             r->seen++;
             atomic_fetch_add(&test_owners[n], 1);
         }
@@ -761,34 +762,67 @@ race_nonce(void *arg)
 static void
 test_nonces(void)
 {
-    racer_t     r[THREADS];
-    uint64_t    i, last, twice;
-    pthread_t   tid[THREADS];
-    ron_zone_t  zone;
+    racer_t            r[THREADS];
+    uint64_t           i, last, twice;
+    pthread_t          tid[THREADS];
+    ron_zone_t         zone;
+    ron_zone_nonce_t   a, b;
 
     test_zone(&zone);
-    is_status(ron_zone_nonce_reserve(&zone, ron_str("a"), 5, &last), RON_OK,
+    ron_zone_nonce_init(ron_str("a"), &a);
+    ron_zone_nonce_init(ron_str("b"), &b);
+
+    is_status(ron_zone_nonce_reserve(&zone, &a, 5, &last), RON_OK,
               "reserved");
     is_u64(last, 0, "the first");
-    is_status(ron_zone_nonce_reserve(&zone, ron_str("a"), 5, &last),
+    is_status(ron_zone_nonce_reserve(&zone, &a, 5, &last),
               RON_EEXIST, "not twice");
     is_u64(last, 5, "since it is there");
-    is_status(ron_zone_nonce_reserve(&zone, ron_str("a"), 4, &last),
+    is_status(ron_zone_nonce_reserve(&zone, &a, 4, &last),
               RON_EEXIST, "nor lower");
-    is_status(ron_zone_nonce_reserve(&zone, ron_str("b"), 4, &last), RON_OK,
+    is_status(ron_zone_nonce_reserve(&zone, &b, 4, &last), RON_OK,
               "accounts are apart");
-    is_status(ron_zone_nonce_reserve(&zone, ron_str("a"), 6, &last), RON_OK,
+    is_status(ron_zone_nonce_reserve(&zone, &a, 6, &last), RON_OK,
               "higher");
-    ron_zone_nonce_release(&zone, ron_str("a"), 6, last);
-    is_status(ron_zone_nonce_reserve(&zone, ron_str("a"), 6, &last), RON_OK,
+    ron_zone_nonce_release(&zone, &a, 6, last);
+    is_status(ron_zone_nonce_reserve(&zone, &a, 6, &last), RON_OK,
               "a refused request gives it back");
-    ron_zone_nonce_commit(&zone, ron_str("a"), 9);
-    ron_zone_nonce_release(&zone, ron_str("a"), 6, 5);
-    is_status(ron_zone_nonce_reserve(&zone, ron_str("a"), 9, &last),
+    ron_zone_nonce_commit(&zone, &a, 9);
+    ron_zone_nonce_release(&zone, &a, 6, 5);
+    is_status(ron_zone_nonce_reserve(&zone, &a, 9, &last),
               RON_EEXIST, "but not below what was committed");
-    ron_zone_nonce_commit(&zone, ron_str("a"), 3);
-    (void) ron_zone_nonce_reserve(&zone, ron_str("a"), 1, &last);
+    ron_zone_nonce_commit(&zone, &a, 3);
+    (void) ron_zone_nonce_reserve(&zone, &a, 1, &last);
     is_u64(last, 9, "a commit never lowers it");
+
+    /* under which key a nonce is durable */
+
+    ok(!ron_zone_nonce_taken(&zone, &a, 9, ron_str("k1"), 1000),
+       "nobody knows whose a nonce is");
+    ron_zone_nonce_note(&zone, &a, 9, ron_str("k1"), 5000, 1000);
+    ok(!ron_zone_nonce_taken(&zone, &a, 9, ron_str("k1"), 1000),
+       "with its own key it may be a replay");
+    ok(ron_zone_nonce_taken(&zone, &a, 9, ron_str("k2"), 1000),
+       "with another it is none");
+    ok(!ron_zone_nonce_taken(&zone, &a, 8, ron_str("k2"), 1000)
+       && !ron_zone_nonce_taken(&zone, &b, 9, ron_str("k2"), 1000),
+       "nothing is said of another nonce or account");
+    ron_zone_nonce_note(&zone, &a, 9, ron_str("k2"), 5000, 1000);
+    ok(ron_zone_nonce_taken(&zone, &a, 9, ron_str("k1"), 1000)
+       && !ron_zone_nonce_taken(&zone, &a, 9, ron_str("k2"), 1000),
+       "the last word counts");
+    ok(!ron_zone_nonce_taken(&zone, &a, 9, ron_str("k1"), 5001),
+       "and not for ever");
+
+    /* any number of shards holds what it is given */
+
+    for (zone.shards = 1; zone.shards <= 1024; zone.shards *= 32) {
+        (void) ron_zone_nonce_reserve(&zone, &b, 1000 + zone.shards, &last);
+        is_status(ron_zone_nonce_reserve(&zone, &b, 1000 + zone.shards,
+                                         &last), RON_EEXIST,
+                  "%u shards", (unsigned) zone.shards);
+    }
+    zone.shards = 0;
 
     memset(r, 0, sizeof(r));
     for (i = 0; i < THREADS; i++) {
