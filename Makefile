@@ -218,12 +218,13 @@ model:                       ## model-checking of the protocols in t/model
 	@BUILD='$(BUILD)' t/model/run
 
 QUICK  ?=
-ROUNDS ?= $(if $(QUICK),1,5)
+ROUNDS ?=
 
 bench:                       ## beside a floor and peers; QUICK=1: 3 minutes
 	@tools/deps.sh build bench
 	@$(MAKE) --no-print-directory ctl module
-	@t/bench/run.pl $(if $(QUICK),--quick) --rounds $(ROUNDS) $(BENCH_ARGS)
+	@t/bench/run.pl $(if $(QUICK),--quick) \
+	    $(if $(ROUNDS),--rounds $(ROUNDS)) $(BENCH_ARGS)
 
 
 # ---- running and installing ------------------------------------------------

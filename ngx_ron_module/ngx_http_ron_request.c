@@ -189,11 +189,15 @@ static ngx_int_t
 ngx_http_ron_ctx_corr(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     ngx_str_t *given)
 {
-    u_char      *p;
-    uint8_t      noise[RON_ULID_RANDOM_LEN];
-    uint32_t     n;
-    ngx_uint_t   i;
-    ngx_time_t  *tp;
+    u_char           *p;
+    uint64_t          n;
+    uint8_t           noise[RON_ULID_RANDOM_LEN];
+    ngx_uint_t        i;
+    ngx_time_t       *tp;
+
+    /* a worker's own: it makes names that differ, and no secrets */
+
+    static uint64_t   state;
 
     if (given->len && ron_api_corr_valid(ngx_ron_str(given))) {
         return NGX_OK;
@@ -204,10 +208,17 @@ ngx_http_ron_ctx_corr(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
         return NGX_ERROR;
     }
 
-    for (i = 0; i < RON_ULID_RANDOM_LEN; i += 2) {
-        n = (uint32_t) ngx_random();
-        noise[i] = (uint8_t) (n >> 8);
-        noise[i + 1] = (uint8_t) n;
+    if (state == 0) {
+        state = (uint64_t) ngx_random() << 32 | (uint64_t) ngx_random() << 1
+                | 1;
+    }
+
+    for (i = 0; i < RON_ULID_RANDOM_LEN; i += RON_ULID_RANDOM_LEN / 2) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        n = state * UINT64_C(0x2545f4914f6cdd1d);
+        ngx_memcpy(noise + i, (u_char *) &n + 2, RON_ULID_RANDOM_LEN / 2);
     }
 
     tp = ngx_timeofday();

@@ -138,7 +138,9 @@ ngx_http_ron_vars_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
         break;
 
     case NGX_HTTP_RON_VAR_STATUS:
-        p = ngx_sprintf(p, "%ui", status);
+        *p++ = (u_char) ('0' + status / 100 % 10);
+        *p++ = (u_char) ('0' + status / 10 % 10);
+        *p++ = (u_char) ('0' + status % 10);
         break;
 
     default: /* NGX_HTTP_RON_VAR_AMNESIA */
@@ -162,14 +164,31 @@ ngx_http_ron_vars_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 static u_char *
 ngx_http_ron_vars_time(u_char *p)
 {
-    ngx_tm_t     tm;
-    ngx_time_t  *tp;
+    ngx_tm_t       tm;
+    ngx_time_t    *tp;
+
+    /* a line has it, and there are many lines a second */
+
+    static time_t  sec;
+    static u_char  text[sizeof("1970-09-28T12:00:00.")];
 
     tp = ngx_timeofday();
-    ngx_gmtime(tp->sec, &tm);
 
-    return ngx_sprintf(p, "%4d-%02d-%02dT%02d:%02d:%02d.%03MZ",
-                       tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
-                       tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec,
-                       tp->msec);
+    if (tp->sec != sec) {
+        sec = tp->sec;
+        ngx_gmtime(sec, &tm);
+
+        (void) ngx_snprintf(text, sizeof(text),
+                            "%4d-%02d-%02dT%02d:%02d:%02d.",
+                            tm.ngx_tm_year, tm.ngx_tm_mon, tm.ngx_tm_mday,
+                            tm.ngx_tm_hour, tm.ngx_tm_min, tm.ngx_tm_sec);
+    }
+
+    p = ngx_cpymem(p, text, sizeof(text) - 1);
+    *p++ = (u_char) ('0' + tp->msec / 100);
+    *p++ = (u_char) ('0' + tp->msec / 10 % 10);
+    *p++ = (u_char) ('0' + tp->msec % 10);
+    *p++ = 'Z';
+
+    return p;
 }

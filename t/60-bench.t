@@ -105,7 +105,8 @@ for my $w ([ 'transfer' ], [ 'transfer', '--hot' ], [ 'issue' ],
 }
 
 for my $w ('balance', 'proof') {
-    my $r = bench('--url', $url, @keys, '--workload', $w);
+    my $r = bench('--url', $url, @keys, '--workload', $w,
+                  '--duration', '1s');
 
     is($rc, 0, $w) or diag($out, $err);
     is_deeply([ keys %{ $r->{status} } ], [ 200 ], 'all answered');

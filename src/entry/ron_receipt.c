@@ -5,6 +5,20 @@
 #include "ron_json.h"
 
 
+/* What both texts of a receipt have, made once. */
+typedef struct {
+    ron_str_t  from;
+    ron_str_t  to;
+    ron_str_t  txid;
+    ron_str_t  ts;
+    char       txid_text[RON_TXID_LEN + 1];
+    char       ts_text[RON_TIME_LEN + 1];
+} ron_receipt_parts_t;
+
+
+static void ron_receipt_parts(const ron_entry_t *e, ron_receipt_parts_t *p);
+static void ron_receipt_sorted(const ron_entry_t *e,
+    const ron_receipt_parts_t *p, ron_buf_t *out);
 static ron_str_t ron_receipt_from(const ron_entry_t *e);
 static ron_str_t ron_receipt_to(const ron_entry_t *e);
 static void ron_receipt_nonce(const ron_entry_t *e, ron_buf_t *out);
@@ -122,22 +136,42 @@ ron_put_time(ron_buf_t *out, ron_str_t name, uint64_t ms)
 }
 
 
+static void
+ron_receipt_parts(const ron_entry_t *e, ron_receipt_parts_t *p)
+{
+    p->from = ron_receipt_from(e);
+    p->to = ron_receipt_to(e);
+
+    ron_txid_print(e->time_ms, e->ledger_id, e->seq, p->txid_text);
+    p->txid = (ron_str_t) { RON_TXID_LEN, (uint8_t *) p->txid_text };
+
+    RON_ASSERT(ron_time_print(e->time_ms, p->ts_text) == RON_OK);
+    p->ts = (ron_str_t) { RON_TIME_LEN, (uint8_t *) p->ts_text };
+}
+
+
 ron_status_t
 ron_receipt_hashed(const ron_entry_t *e, ron_buf_t *out)
 {
-    char       txid[RON_TXID_LEN + 1];
-    ron_str_t  from, to;
+    ron_receipt_parts_t  parts;
 
-    from = ron_receipt_from(e);
-    to = ron_receipt_to(e);
-    ron_txid_print(e->time_ms, e->ledger_id, e->seq, txid);
+    ron_receipt_parts(e, &parts);
+    ron_receipt_sorted(e, &parts, out);
 
+    return ron_buf_status(out);
+}
+
+
+static void
+ron_receipt_sorted(const ron_entry_t *e, const ron_receipt_parts_t *p,
+    ron_buf_t *out)
+{
     ron_buf_put_u8(out, '{');
     ron_json_put_member_amount(out, ron_str("amount_minor"), e->amount);
     ron_json_put_member(out, ron_str("asset"), e->asset);
 
-    if (from.len != 0) {
-        ron_json_put_member(out, ron_str("from"), from);
+    if (p->from.len != 0) {
+        ron_json_put_member(out, ron_str("from"), p->from);
     }
 
     if (e->fields & RON_F_KEY) {
@@ -147,16 +181,13 @@ ron_receipt_hashed(const ron_entry_t *e, ron_buf_t *out)
     ron_receipt_nonce(e, out);
     ron_json_put_member(out, ron_str("op"), ron_cstr(ron_kind_op(e->kind)));
 
-    if (to.len != 0) {
-        ron_json_put_member(out, ron_str("to"), to);
+    if (p->to.len != 0) {
+        ron_json_put_member(out, ron_str("to"), p->to);
     }
 
-    ron_put_time(out, ron_str("ts"), e->time_ms);
-    ron_json_put_member(out, ron_str("txid"),
-                        (ron_str_t) { RON_TXID_LEN, (uint8_t *) txid });
+    ron_json_put_member(out, ron_str("ts"), p->ts);
+    ron_json_put_member(out, ron_str("txid"), p->txid);
     ron_buf_put_u8(out, '}');
-
-    return ron_buf_status(out);
 }
 
 
@@ -190,35 +221,32 @@ ron_receipt_hash(const ron_entry_t *e, ron_hash_t *hash)
 ron_status_t
 ron_receipt_put(const ron_entry_t *e, ron_buf_t *out)
 {
-    char        txid[RON_TXID_LEN + 1];
-    size_t      begin;
-    ron_str_t   from, to;
-    ron_hash_t  hash;
+    size_t               begin;
+    ron_hash_t           hash;
+    ron_receipt_parts_t  parts;
 
     begin = out->len;
 
-    if (ron_receipt_hashed(e, out) != RON_OK) {
+    ron_receipt_parts(e, &parts);
+    ron_receipt_sorted(e, &parts, out);
+
+    if (ron_buf_status(out) != RON_OK) {
         return ron_buf_status(out);
     }
 
     ron_blake3(out->data + begin, out->len - begin, &hash);
     out->len = begin;
 
-    from = ron_receipt_from(e);
-    to = ron_receipt_to(e);
-    ron_txid_print(e->time_ms, e->ledger_id, e->seq, txid);
-
     ron_buf_put_u8(out, '{');
-    ron_json_put_member(out, ron_str("txid"),
-                        (ron_str_t) { RON_TXID_LEN, (uint8_t *) txid });
+    ron_json_put_member(out, ron_str("txid"), parts.txid);
     ron_json_put_member(out, ron_str("op"), ron_cstr(ron_kind_op(e->kind)));
 
-    if (from.len != 0) {
-        ron_json_put_member(out, ron_str("from"), from);
+    if (parts.from.len != 0) {
+        ron_json_put_member(out, ron_str("from"), parts.from);
     }
 
-    if (to.len != 0) {
-        ron_json_put_member(out, ron_str("to"), to);
+    if (parts.to.len != 0) {
+        ron_json_put_member(out, ron_str("to"), parts.to);
     }
 
     ron_json_put_member(out, ron_str("asset"), e->asset);
@@ -229,7 +257,7 @@ ron_receipt_put(const ron_entry_t *e, ron_buf_t *out)
         ron_json_put_member(out, ron_str("idem"), e->key);
     }
 
-    ron_put_time(out, ron_str("ts"), e->time_ms);
+    ron_json_put_member(out, ron_str("ts"), parts.ts);
     ron_json_put_key(out, ron_str("receipt_hash"));
     ron_put_hash(out, &hash);
     ron_json_put_member_u64(out, ron_str("seq"), e->seq);

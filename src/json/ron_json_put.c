@@ -7,6 +7,10 @@
 #define RON_JSON_HEX_STEP  64
 
 
+static bool ron_json_plain(ron_str_t s);
+static uint8_t *ron_json_room(ron_buf_t *b, size_t n);
+static uint8_t *ron_json_key_at(const ron_buf_t *b, uint8_t *p,
+    ron_str_t name);
 static void ron_json_put_escape(ron_buf_t *b, uint8_t c);
 
 
@@ -23,6 +27,83 @@ static const uint8_t  ron_json_escapes[256] = {
     ['"'] = '"',
     ['\\'] = '\\'
 };
+
+
+/* Nothing in it needs an escape: eight bytes at a time. */
+
+static bool
+ron_json_plain(ron_str_t s)
+{
+    size_t    i;
+    uint64_t  w, quote, slash, found;
+
+    static const uint64_t  ones = UINT64_C(0x0101010101010101);
+    static const uint64_t  tops = UINT64_C(0x8080808080808080);
+
+    for (i = 0; i + 8 <= s.len; i += 8) {
+        memcpy(&w, s.data + i, 8);
+
+        /* a byte that is zero, or under the bound, borrows into its top bit */
+
+        quote = w ^ (ones * '"');
+        slash = w ^ (ones * '\\');
+        found = ((w - ones * 0x20) & ~w) | ((quote - ones) & ~quote)
+                | ((slash - ones) & ~slash);
+
+        if (found & tops) {
+            return false;
+        }
+    }
+
+    for (/* void */ ; i < s.len; i++) {
+        if (ron_json_escapes[s.data[i]] != 0) {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
+/*
+ * Where n bytes can be written without growing, or NULL: then they are put
+ * one by one, and only what really does not fit fails.
+ */
+
+static uint8_t *
+ron_json_room(ron_buf_t *b, size_t n)
+{
+    if (b->failed || b->data == NULL || b->cap - b->len < n) {
+        return NULL;
+    }
+
+    return b->data + b->len;
+}
+
+
+/* Comma if needed, name and colon, at p, which is the end of b. */
+
+static uint8_t *
+ron_json_key_at(const ron_buf_t *b, uint8_t *p, ron_str_t name)
+{
+    uint8_t  last;
+
+    if (b->len != 0) {
+        last = p[-1];
+
+        if (last != '{' && last != '[' && last != ':' && last != ',') {
+            *p++ = ',';
+        }
+    }
+
+    *p++ = '"';
+    memcpy(p, name.data, name.len);
+    p += name.len;
+    *p++ = '"';
+    *p++ = ':';
+
+    return p;
+}
 
 
 void
@@ -162,6 +243,15 @@ ron_json_put_comma(ron_buf_t *b)
 void
 ron_json_put_key(ron_buf_t *b, ron_str_t name)
 {
+    uint8_t  *p;
+
+    p = ron_json_room(b, name.len + 4);
+
+    if (p != NULL) {
+        b->len = (size_t) (ron_json_key_at(b, p, name) - b->data);
+        return;
+    }
+
     ron_json_put_comma(b);
 
     ron_buf_put_u8(b, '"');
@@ -173,6 +263,20 @@ ron_json_put_key(ron_buf_t *b, ron_str_t name)
 void
 ron_json_put_member(ron_buf_t *b, ron_str_t name, ron_str_t s)
 {
+    uint8_t  *p;
+
+    p = ron_json_room(b, name.len + s.len + 6);
+
+    if (p != NULL && s.len != 0 && ron_json_plain(s)) {
+        p = ron_json_key_at(b, p, name);
+        *p++ = '"';
+        memcpy(p, s.data, s.len);
+        p += s.len;
+        *p++ = '"';
+        b->len = (size_t) (p - b->data);
+        return;
+    }
+
     ron_json_put_key(b, name);
     ron_json_put_string(b, s);
 }
@@ -181,6 +285,17 @@ ron_json_put_member(ron_buf_t *b, ron_str_t name, ron_str_t s)
 void
 ron_json_put_member_u64(ron_buf_t *b, ron_str_t name, uint64_t v)
 {
+    uint8_t  *p;
+
+    p = ron_json_room(b, name.len + 4 + RON_AMOUNT_MAX);
+
+    if (p != NULL) {
+        p = ron_json_key_at(b, p, name);
+        p += ron_amount_print(v, (char *) p);
+        b->len = (size_t) (p - b->data);
+        return;
+    }
+
     ron_json_put_key(b, name);
     ron_json_put_u64(b, v);
 }

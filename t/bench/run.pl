@@ -3,7 +3,7 @@
 # make bench: this server beside a floor and two peers, on one disk, in turn.
 #
 #     t/bench/run.pl [--quick] [--rounds N] [--seconds S] [--only NAME,...]
-#                    [--dir DIR] [--workers N] [--docs DIR] [--keep]
+#                    [--dir DIR] [--workers N] [--docs DIR] [--keep] [--parts]
 #
 # A round calibrates the disk and then measures every case once; cases of
 # the same kind follow each other, so that what the machine does meanwhile
@@ -28,16 +28,14 @@ my $here = abs_path(dirname($0));
 my $top = abs_path("$here/../..");
 require "$here/report.pl";
 
-my %o = (rounds => 5, seconds => 6, dir => '/var/tmp/ron-bench',
+my %o = (dir => '/var/tmp/ron-bench',
          workers => 0, docs => "$top/docs", only => '');
 
 GetOptions(\%o, 'quick', 'rounds=i', 'seconds=i', 'dir=s', 'workers=i',
-           'docs=s', 'only=s', 'keep') or exit 2;
+           'docs=s', 'only=s', 'keep', 'parts') or exit 2;
 
-if ($o{quick}) {
-    $o{rounds} = 1;
-    $o{seconds} = 2;
-}
+$o{rounds} ||= $o{quick} ? 1 : 5;
+$o{seconds} ||= $o{quick} ? 2 : 6;
 
 delete $ENV{NGINX};
 $ENV{PATH} .= ':/usr/sbin:/sbin';
@@ -447,6 +445,7 @@ sub postgres_case {
     my %at = (p50 => 0.5, p99 => 0.99, p99_9 => 0.999);
 
     return { operations_per_s => $tps, requests_per_s => $tps,
+             transactions => $done,
              spent => [ spent($before, census($server{postgres}{pid})) ],
              latency_us => { max => $us[-1],
                              map { $_ => $us[int($at{$_} * $#us)] }
@@ -528,13 +527,42 @@ sub round {
                && $r->{requests_per_s} > $best;
         $round{case}{$who}{$name} = $r;
 
-        printf "  %-9s %-17s %10d /s   p50 %6d  p99 %7d  p99.9 %7d  max %7d"
-               . " us\n", $who, $name, $r->{operations_per_s},
-               map { $_ // 0 } @{ $r->{latency_us} }{qw(p50 p99 p99_9 max)};
+        printf "  %-9s %-17s %10d /s   p50 %6d  p99 %7d  max %7d us   CPU"
+               . " %6.1f us an operation\n", $who, $name,
+               $r->{operations_per_s},
+               (map { $_ // 0 } @{ $r->{latency_us} }{qw(p50 p99 max)}),
+               cpu_us($r);
+        cpu_parts($r) if $o{parts};
     }
 
     after(\%round) if $server{ron};
     push @rounds, \%round;
+}
+
+# What an operation costs its servers, whatever else the machine does.
+sub cpu_us {
+    my ($r) = @_;
+
+    my $cpu = 0;
+
+    for my $all (@{ $r->{spent} }) {
+        $cpu += $_->{cpu} // 0 for values %$all;
+    }
+
+    my $ops = $r->{acknowledged} || $r->{transactions} || 0;
+
+    return $r->{cpu_us} = $ops ? $cpu * 1e6 / $ops : 0;
+}
+
+# The same by process, and by thread of the helper.
+sub cpu_parts {
+    my ($r) = @_;
+
+    my %all = map { %$_ } @{ $r->{spent} };
+    my $ops = $r->{acknowledged} || $r->{transactions} || 1;
+
+    printf "      %-22s %7.2f us\n", $_, $all{$_}{cpu} * 1e6 / $ops
+        for grep { $all{$_}{cpu} } sort keys %all;
 }
 
 # Lag of history, and whether all that was written is right.

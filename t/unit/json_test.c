@@ -886,6 +886,111 @@ test_put(void)
 }
 
 
+/*
+ * A member is written in one go when it fits as it is, and piece by piece
+ * otherwise: every byte at every place of strings of every short length, into
+ * buffers of every size, against a writer that knows only one way.
+ */
+
+static size_t
+naive_member(char *out, size_t n, unsigned at, uint8_t c)
+{
+    size_t  len;
+
+    len = (size_t) snprintf(out, 256, "{\"n\":\"");
+
+    for (unsigned i = 0; i < n; i++) {
+        if (i != at) {
+            out[len++] = 'a';
+
+        } else if (c == '"' || c == '\\') {
+            out[len++] = '\\';
+            out[len++] = (char) c;
+
+        } else if (c < 0x20) {
+            static const char  letters[32] = {
+                ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f',
+                ['\r'] = 'r'
+            };
+
+            len += letters[c] ? (size_t) snprintf(out + len, 8, "\\%c",
+                                                  letters[c])
+                              : (size_t) snprintf(out + len, 8, "\\u%04x", c);
+
+        } else {
+            out[len++] = (char) c;
+        }
+    }
+
+    out[len++] = '"';
+
+    return len;
+}
+
+
+static void
+test_put_member(void)
+{
+    char       want[256];
+    size_t     len;
+    uint8_t    text[40];
+    unsigned   wrong, unbounded;
+    ron_buf_t  b;
+
+    wrong = 0;
+    unbounded = 0;
+
+    for (unsigned n = 1; n <= 20; n++) {
+        for (unsigned at = 0; at < n; at++) {
+            for (unsigned c = 0; c < 256; c++) {
+                memset(text, 'a', sizeof(text));
+                text[at] = (uint8_t) c;
+                len = naive_member(want, n, at, (uint8_t) c);
+
+                ron_buf_init(&b, c % 3 == 0 ? len - c % 2 : 0);
+                ron_buf_put_u8(&b, '{');
+
+                if (c % 3 == 1) {
+                    (void) ron_buf_reserve(&b, 100);
+                }
+
+                ron_json_put_member(&b, ron_str("n"),
+                                    (ron_str_t) { n, text });
+
+                if (c % 3 == 0 && c % 2 == 1) {
+                    unbounded += ron_buf_status(&b) != RON_EFULL;
+
+                } else {
+                    wrong += b.len != len || memcmp(b.data, want, len) != 0;
+                }
+
+                ron_buf_free(&b);
+            }
+        }
+    }
+
+    is_u64(wrong, 0, "every byte at every place of a member");
+    is_u64(unbounded, 0, "one byte too few is too few");
+
+    ron_buf_init(&b, 0);
+    (void) ron_buf_reserve(&b, 200);
+    ron_buf_put_u8(&b, '{');
+    ron_json_put_member_u64(&b, ron_str("a"), UINT64_MAX);
+    ron_json_put_member(&b, ron_str("b"), ron_null_str);
+    ron_json_put_member_u64(&b, ron_str("c"), 0);
+    ron_json_put_key(&b, ron_str("d"));
+    ron_buf_put_u8(&b, '[');
+    ron_json_put_comma(&b);
+    ron_buf_put_u8(&b, '1');
+    ron_json_put_comma(&b);
+    ron_buf_put_cstr(&b, "2]}");
+    ron_buf_put_u8(&b, '\0');
+    is_str((char *) b.data, "{\"a\":18446744073709551615,\"b\":\"\",\"c\":0,"
+           "\"d\":[1,2]}", "commas where they belong");
+    ron_buf_free(&b);
+}
+
+
 int
 main(void)
 {
@@ -903,6 +1008,7 @@ main(void)
     test_u64();
     test_long_name();
     test_put();
+    test_put_member();
 
     ron_json_doc_free(&doc);
 
