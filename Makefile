@@ -10,6 +10,7 @@ NGINX   ?= nginx
 PREFIX  ?= /usr/local
 DESTDIR ?=
 MODULES ?= /usr/lib/nginx/modules
+DOCDIR  ?= $(PREFIX)/share/doc/ngx_ron
 
 # RON_LISTEN, RON_DATA and RON_WORKERS configure `make run`.
 export RON_LISTEN RON_DATA RON_WORKERS
@@ -74,8 +75,8 @@ MODULE   := $(strip $(MODULE))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 .PHONY: all lib ctl units module deps test check asan tsan fuzz-build model \
-        install clean help bench run start stop sources flags fuzz-bin fuzz \
-        mutants FORCE
+        install man deb clean help bench run start stop sources flags fuzz-bin \
+        fuzz mutants FORCE
 
 
 all: lib units ctl module    ## libron, ronctl, unit tests, the NGINX module
@@ -236,13 +237,25 @@ run start stop: %:           ## a server of our own in the foreground
 	@test '$@' = stop || $(MAKE) --no-print-directory all
 	@BUILD='$(BUILD)' tools/run.sh $@
 
-install: all                 ## under DESTDIR, PREFIX and MODULES
-ifneq ($(RONCTL),)
+install: ctl module man      ## under DESTDIR, PREFIX and MODULES
 	install -D -m 755 $(RONCTL) $(DESTDIR)$(PREFIX)/bin/ronctl
-endif
-ifneq ($(MODULE),)
 	install -D -m 644 $(MODULE) $(DESTDIR)$(MODULES)/ngx_ron_module.so
-endif
+	install -D -m 644 $(BUILD)/ronctl.8 \
+	    $(DESTDIR)$(PREFIX)/share/man/man8/ronctl.8
+	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	$(RONCTL) completion bash \
+	    >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/ronctl
+	install -d $(DESTDIR)$(DOCDIR)/examples
+	install -m 644 conf/examples/*.conf $(DESTDIR)$(DOCDIR)/examples
+
+man: $(BUILD)/ronctl.8       ## the manual page of ronctl
+
+$(BUILD)/ronctl.8: $(RONCTL) tools/man.sh
+	$(call say,MAN)tools/man.sh $(RONCTL) >$@
+
+deb: $(BLAKE3_LIB)           ## a Debian package, libnginx-mod-ron
+	@tools/deps.sh build test
+	@BLAKE3_DIR='$(BLAKE3_DIR)' tools/deb.sh '$(BUILD)'
 
 sources:                     ## every source that is built from src
 	@printf '%s\n' $(LIB_SRC) $(CTL_SRC)
@@ -267,7 +280,7 @@ help:                        ## this text
 	@echo "  NGINX_SRC   its source tree               (Debian's nginx-dev)"
 	@echo "  T           the tests to run              ($(T))"
 	@echo "  RON_LISTEN RON_DATA RON_WORKERS           for run and start"
-	@echo "  DESTDIR PREFIX MODULES                    for install"
+	@echo "  DESTDIR PREFIX MODULES DOCDIR             for install"
 
 include t/sim/sim.mk
 include t/chaos/chaos.mk

@@ -45,6 +45,9 @@ test|spin|cmd spin|checks the models
 test|prometheus|cmd promtool|checks metrics and alerts
 test|nodejs|cmd node|a second BLAKE3 to compare with
 test|npm|cmd npm|a second BLAKE3 to compare with
+test|debhelper|cmd dh|builds the Debian package
+test|dpkg-dev|cmd dpkg-buildpackage|builds the Debian package
+test|man-db|cmd man|checks the manual page
 test|ca-certificates|file /etc/ssl/certs/ca-certificates.crt|npm fetches over TLS
 bench|postgresql-15|file /usr/lib/postgresql/15/bin/pgbench|a peer to compare with
 bench|postgresql-client-15|cmd psql|fills that peer

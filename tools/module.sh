@@ -37,6 +37,11 @@ else
     flags=("${NGX_CONF_FLAGS[@]}")
 fi
 
+# Flags of a packager.
+
+[ -z "${RON_CC_OPT:-}" ] || flags+=("--with-cc-opt=$RON_CC_OPT -fPIC")
+[ -z "${RON_LD_OPT:-}" ] || flags+=("--with-ld-opt=$RON_LD_OPT")
+
 # What the configuration depends on, as one text.
 
 state=$(
