@@ -1,0 +1,82 @@
+#!/usr/bin/perl
+
+# The module against the newest NGINX that Debian's archive has as a source,
+# with NGINX_SRC: it builds, exports nothing but what the loader wants, and
+# wallet, ledger, errors and life cycle hold there too.
+#
+# RON_NGINX_SRC=<tree> takes a tree of one's own in which nginx was built.
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Path qw(make_path);
+use Test::More;
+
+plan skip_all => 'RON_OFFLINE' if $ENV{RON_OFFLINE} && !$ENV{RON_NGINX_SRC};
+
+my $build = abs_path($ENV{RON_BUILD} || 'build');
+my $tree = $ENV{RON_NGINX_SRC};
+
+delete @ENV{qw(MAKEFLAGS MFLAGS MAKELEVEL NGINX)};
+
+if (!$tree) {
+    chomp($tree = `tools/nginx-src.sh '$build/nginx-newest'`);
+    is($?, 0, 'a source tree from Debian') or BAIL_OUT('no NGINX to try');
+}
+
+my $said = `$tree/objs/nginx -v 2>&1`;
+my ($version) = $said =~ m{nginx/(\d+\.\d+\.\d+)};
+ok($version, 'its nginx runs') or diag($said);
+note("nginx $version");
+
+my @v = split /\./, $version;
+cmp_ok($v[0] * 1000 + $v[1], '>', 1022, 'and is newer than that of Debian 12');
+
+
+# libron is the same, so what was built is linked
+
+my $work = "$build/mainline";
+make_path($work);
+
+system("cp -a $build/src $build/libron.a $build/ronctl $build/*.list $work/")
+    == 0 or BAIL_OUT('nothing is built');
+symlink "$build/t", "$work/t" if !-e "$work/t";
+
+$said = `make -s lib module V=0 BUILD='$work' BLAKE3_DIR='$build' \\
+             NGINX_SRC='$tree' 2>&1`;
+is($?, 0, 'make NGINX_SRC') or BAIL_OUT("it does not build: $said");
+unlike($said, qr/warning/, 'without a warning');
+
+is(join(' ', sort map { (split)[2] }
+                  `nm -D --defined-only $work/ngx_ron_module.so`),
+   'ngx_module_names ngx_module_order ngx_modules',
+   "exports what the loader wants, nothing else");
+
+
+# suites with that nginx
+
+for my $suite (qw(t/11-wallet.t t/12-ledger.t t/14-lifecycle.t t/http/errors.t
+                  t/http/status.t))
+{
+    local $ENV{RON_BUILD} = $work;
+    local $ENV{NGINX} = "$tree/objs/nginx";
+    my $out = `$^X -It/lib $suite 2>&1`;
+
+    is($?, 0, "$suite with nginx $version")
+        or diag(grep { !/^ok/ } map { "$_\n" } split /\n/, $out);
+}
+
+# one that was never run would have passed as well
+
+{
+    local $ENV{RON_BUILD} = $build;
+    local $ENV{NGINX} = "$tree/objs/nginx";
+    my $out = `$^X -It/lib t/http/status.t 2>&1`;
+
+    isnt($?, 0, "and the module of Debian's nginx is refused there");
+    like($out, qr/is not binary compatible|version \d+ instead of \d+/,
+         'by NGINX itself') or diag($out);
+}
+
+done_testing();
