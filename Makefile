@@ -98,13 +98,15 @@ endif
 
 # ---- libron, ronctl, unit tests --------------------------------------------
 
-# Two things that a time stamp does not show: other flags, and a source that
-# was deleted but whose object is still in the archive.
+# What a time stamp does not show: other flags, another NGINX, and a source
+# that was deleted but whose object is still in the archive.
 
 $(BUILD)/flags.list: TEXT = $(CC) $(ALL_CFLAGS)
 $(BUILD)/lib.list: TEXT = $(LIB_SRC)
 
-$(BUILD)/flags.list $(BUILD)/lib.list: FORCE
+$(BUILD)/module.list: TEXT = $(NGINX_SRC)
+
+$(BUILD)/flags.list $(BUILD)/lib.list $(BUILD)/module.list: FORCE
 	@mkdir -p $(@D)
 	@echo '$(TEXT)' | cmp -s - $@ || echo '$(TEXT)' >$@
 
@@ -150,6 +152,7 @@ endif
 NGINX_SRC ?=
 
 $(BUILD)/ngx_ron_module.so: config $(BUILD)/libron.a $(BLAKE3_LIB) \
+        $(BUILD)/module.list \
         $(wildcard ngx_ron_module/*) $(wildcard src/*/*.h) tools/module.sh
 	$(call say,MOD)RON_BLAKE3_CFLAGS='$(BLAKE3_CFLAGS)' RON_BLAKE3_LIBS='$(BLAKE3_LIBS)' \
 	    CC='$(CC)' tools/module.sh '$(BUILD)' '$(NGINX_SRC)'

@@ -36,7 +36,7 @@ cmp_ok($v[0] * 1000 + $v[1], '>', 1022, 'and is newer than that of Debian 12');
 
 # libron is the same, so what was built is linked
 
-my $work = "$build/mainline";
+my $work = "$build/nginx-$version";
 make_path($work);
 
 system("cp -a $build/src $build/libron.a $build/ronctl $build/*.list $work/")
