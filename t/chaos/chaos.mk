@@ -2,7 +2,7 @@
 # purpose; the top makefile has `include t/chaos/chaos.mk`.
 
 CHAOS_DIR := $(BUILD)/t/chaos
-CHAOS_BIN := $(CHAOS_DIR)/client $(CHAOS_DIR)/b3
+CHAOS_BIN := $(addprefix $(CHAOS_DIR)/,client b3 shim.so)
 
 .PHONY: chaos-build
 
@@ -24,3 +24,15 @@ MIN ?= 5
 
 abuse: all chaos-build       ## exactly once while all dies, for MIN minutes
 	@RON_ABUSE_SECONDS=$$(( $(MIN) * 60 )) prove -v -It/lib t/42-abuse.t
+
+$(CHAOS_DIR)/shim.so: t/chaos/shim.c
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARN) $(WERROR) \
+	    -fPIC -shared -o $@ $< -ldl -lpthread
+
+.PHONY: chaos
+
+ROUNDS ?= 5
+
+chaos: all chaos-build       ## faults of machines under load (ROUNDS=n)
+	@RON_CHAOS_ROUNDS=$(ROUNDS) prove -v -It/lib t/43-chaos.t

@@ -510,6 +510,10 @@ op_next(uint64_t now)
         return NULL;
     }
 
+    if (open_n > 4 * conn_n) {
+        return draw(5) == 0 ? op_read() : NULL;
+    }
+
     if (rate > 0) {
         first_us = first_us == 0 ? now : first_us;
 

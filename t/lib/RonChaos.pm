@@ -53,15 +53,19 @@ sub new {
     my ($class, %o) = @_;
 
     my $load = delete $o{load} || {};
+    my %mine = map { $_ => delete $o{$_} } qw(shim undo);
     my $s = RonTest->new(workers => 2, level => 'notice', %o);
 
     $s->allow(qr/process \d+ exited on signal/);
 
     my $self = bless { s => $s, load => $load, clients => [],
                        histories => [], tool => tool('client'),
-                       b3 => tool('b3') }, $class;
+                       b3 => tool('b3'), %mine }, $class;
 
     $s->write_file('token', $s->token . "\n", 0600);
+    $s->write_file('shim', "\0" x 4096, 0666);
+    mkdir "$s->{dir}/undo";
+    chmod 0777, "$s->{dir}/undo";
 
     return $self;
 }
@@ -72,11 +76,145 @@ sub ledger {
     return $self->{s}{ledger} =~ /^sqlite:(\S+)/ ? $1 : undef;
 }
 
+# Options: those of RonTest::start.
 sub start {
+    my ($self, %o) = @_;
+
+    my $s = $self->{s};
+
+    local $ENV{LD_PRELOAD} = tool('shim.so') if $self->{shim};
+    local $ENV{RON_SHIM} = "$s->{dir}/shim";
+    local $ENV{RON_SHIM_DIR} = $self->ledger;
+    local $ENV{RON_SHIM_UNDO} = $self->{undo} ? "$s->{dir}/undo" : undef;
+    delete $ENV{RON_SHIM_UNDO} unless $self->{undo};
+
+    $s->start(%o) or BAIL_OUT('no server');
+}
+
+
+# ---- what a machine does ----------------------------------------------------
+
+# t/chaos/shim.c says what can be set.
+
+my %AT = (clock => [ 0, 'q' ], die => [ 8, 'L' ], delay => [ 12, 'L' ],
+          syncs => [ 16, 'L' ], no_locks => [ 20, 'L' ], fail => [ 24, 'L' ],
+          starved => [ 28, 'L' ]);
+
+sub shim {
+    my ($self, %set) = @_;
+
+    open my $f, '+<', "$self->{s}{dir}/shim" or die "shim: $!";
+    binmode $f;
+
+    for my $name (keys %set) {
+        my ($at, $as) = @{ $AT{$name} };
+        sysseek $f, $at, 0;
+        syswrite $f, pack $as, $set{$name};
+    }
+}
+
+sub shim_get {
+    my ($self, $name) = @_;
+
+    my ($at, $as) = @{ $AT{$name} };
+
+    return unpack $as, substr RonTest::slurp("$self->{s}{dir}/shim"), $at;
+}
+
+# Everything of the server dies in one instant, as far as there is one.
+sub kill_all {
     my ($self) = @_;
 
-    $self->{s}->start or BAIL_OUT('no server');
+    my $s = $self->{s};
+    my @all = ($s->{pid}, $s->children);
+
+    kill 'STOP', $s->{pid};
+    push @all, grep { my $p = $_; !grep { $p == $_ } @all } $s->children;
+    kill 'KILL', @all;
+
+    # a thread in the middle of a sync outlives the first of its process
+    RonTest::until_ok(10, sub {
+        !grep { RonTest::slurp($_) =~ /\) [^ZX]/ }
+         map { glob "/proc/$_/task/*/stat" } @all;
+    });
+
+    unlink "$s->{dir}/nginx.pid";
+    $s->{pid} = 0;
 }
+
+# The power goes: what was not synced is not there.  With `part`, of each
+# file some beginning of it is.
+sub power_cut {
+    my ($self, %o) = @_;
+
+    my $s = $self->{s};
+    my $lost = 0;
+
+    $self->kill_all;
+    unlink $self->ledger . '/ledger.db-shm';
+
+    my %name = map { (stat $_)[1] => $_ } glob $self->ledger . '/*';
+
+    for my $log (glob "$s->{dir}/undo/*") {
+        my ($inode) = $log =~ m{(\d+)$};
+        my $text = RonTest::slurp($log);
+        my @undo;
+
+        for (my $at = 0; $at + 24 <= length $text; ) {
+            my ($off, $len, $size) = unpack 'QQQ', substr $text, $at, 24;
+            push @undo, [ $off, $size, substr $text, $at + 24, $len ];
+            $at += 24 + $len;
+        }
+
+        truncate $log, 0;
+        next unless @undo && $name{$inode};
+
+        splice @undo, 0, int rand @undo if $o{part};
+        $lost += @undo;
+
+        open my $f, '+<', $name{$inode} or die "$name{$inode}: $!";
+        binmode $f;
+
+        for my $u (reverse @undo) {
+            sysseek $f, $u->[0], 0;
+            syswrite $f, $u->[2] if length $u->[2];
+            truncate $f, $u->[1];
+        }
+    }
+
+    return $lost;
+}
+
+# One value of /metrics.
+sub metric {
+    my ($self, $name) = @_;
+
+    my $r = eval { $self->{s}->get('/metrics') } or return undef;
+
+    return ($r->{body} =~ /^\Q$name\E (\S+)$/m)[0];
+}
+
+sub state {
+    my ($self) = @_;
+
+    my $r = eval { $self->{s}->get('/readyz') } or return '';
+
+    return RonTest::json_get($r->{body}, 'state') || '';
+}
+
+# Out of safe mode, by an operator.
+sub acknowledge {
+    my ($self) = @_;
+
+    return RonTest::until_ok(15, sub {
+        my $r = eval { $self->{s}->post('/ledger/admin/safe-mode',
+                                        { enter => \'false' }) };
+        return $r && $r->{status} == 200 || $self->state eq 'running';
+    });
+}
+
+
+# ---- clients ----------------------------------------------------------------
 
 # Starts a client; its accounts and keys begin with its name.
 sub load {
@@ -190,12 +328,11 @@ sub settled {
 
 # The verdict.  Options: quit => 0 leaves the server as it is; looked => 0
 # does not ask it for balances; ready => 0: it may say that it is in a crash
-# loop, if it answers all the same.
+# loop, if it answers all the same; says => what verify may still find.
 sub judge {
     my ($self, $label, %o) = @_;
 
     my $s = $self->{s};
-    my $ledger = $self->ledger;
     my $looks = !exists $o{looked} || $o{looked};
 
     if ($looks) {
@@ -207,19 +344,11 @@ sub judge {
 
     $s->quit if !exists $o{quit} || $o{quit};
 
-    my $said = `'$BUILD/ronctl' ledger verify '$ledger' 2>&1`;
-    is($?, 0, "$label: ronctl ledger verify") or diag($said);
-    like($said, qr/money conserved/, "$label: money is conserved");
+    my @wrong = $self->verdict;
+    my $h = $self->{judged};
 
-    my $export = "$s->{dir}/export";
-    $said = `'$BUILD/ronctl' ledger export '$ledger' 2>&1 >'$export'`;
-    is($?, 0, "$label: export") or diag($said);
+    @wrong = grep { !/^verify: .*$o{says}/s } @wrong if $o{says};
 
-    my $h = RonHistory->new(b3 => $self->{b3});
-    $h->load($_) for @{ $self->{histories} };
-    $h->journal($export);
-
-    my @wrong = $h->check;
     push @wrong, $self->balances($h) if $looks;
 
     ok(!@wrong, "$label: " . $h->summary)
@@ -227,9 +356,29 @@ sub judge {
                 @wrong[0 .. ($#wrong > 9 ? 9 : $#wrong)]);
     ok($h->{n}{done} && $h->{n}{reads}, "$label: there was something to do");
 
+    return !@wrong;
+}
+
+# What is wrong with the ledger, and with what clients saw of it.
+sub verdict {
+    my ($self) = @_;
+
+    my $ledger = $self->ledger;
+    my $export = "$self->{s}{dir}/export";
+    my @wrong;
+
+    my $said = `'$BUILD/ronctl' ledger verify '$ledger' 2>&1`;
+    push @wrong, "verify: $said" if $? || $said !~ /money conserved/;
+
+    $said = `'$BUILD/ronctl' ledger export '$ledger' 2>&1 >'$export'`;
+    push @wrong, "export: $said" if $?;
+
+    my $h = RonHistory->new(b3 => $self->{b3});
+    $h->load($_) for @{ $self->{histories} };
+    $h->journal($export);
     $self->{judged} = $h;
 
-    return !@wrong;
+    return (@wrong, $h->check);
 }
 
 

@@ -1,0 +1,495 @@
+#!/usr/bin/perl
+
+# What a machine does to a server, under load: every answer that a client got
+# is compared with the journal afterwards.  What should be noticed is, and
+# three things that must not be believed are not.
+#
+#     RON_CHAOS_ROUNDS    how often (1; `make chaos` has more)
+#     RON_CHAOS           names of campaigns: only these
+
+use strict;
+use warnings;
+
+use lib 't/lib';
+use RonTest;
+use RonChaos;
+
+use MIME::Base64 ();
+use Time::HiRes qw(sleep);
+
+my $rounds = $ENV{RON_CHAOS_ROUNDS} || 1;
+my $seconds = $rounds > 1 ? 4 : 1.5;
+my @load = (c => 12, a => 80);
+
+my @campaigns = (
+    deaths     => \&deaths,
+    power      => \&power,
+    controls   => \&controls,
+    two        => \&two_writers,
+    disk       => \&disk,
+    damage     => \&damage,
+);
+
+my %wanted = map { $_ => 1 } split ' ', $ENV{RON_CHAOS} || '';
+
+while (my ($name, $run) = splice @campaigns, 0, 2) {
+    next if %wanted && !$wanted{$name};
+    note("campaign: $name");
+    $run->();
+}
+
+done_testing();
+
+
+# Payment of one, to see whether it goes: its status.
+
+my $paid;
+
+sub pay {
+    my ($c, %o) = @_;
+
+    my $r = eval { $c->{s}->post('/v1/issue', { to => 'probe', asset => 'ron',
+        amount_minor => '1' }, key => 'probe-' . ++$paid, timeout => 15, %o) };
+
+    return $r ? $r->{status} : 0;
+}
+
+sub balance {
+    my ($c) = @_;
+
+    my $r = eval { $c->{s}->get('/v1/balance?account=probe&asset=ron') };
+
+    return $r ? $r->{status} : 0;
+}
+
+
+# ---- processes --------------------------------------------------------------
+
+sub deaths {
+    my $c = RonChaos->new(shim => 1, load => { @load },
+        main => 'ron_restart_limit 16;',
+        http => 'client_header_timeout 2s;');
+    my $s = $c->{s};
+
+    # a worker that has no memory says so
+    $s->allow(qr/\[emerg\] .*(?:malloc|posix_memalign|mmap)\(/,
+              qr/was locked by/);
+    $c->start;
+
+    for my $round (1 .. $rounds) {
+        $c->load("d$round", s => 600);
+        sleep($seconds);
+        is(pay($c), 200, 'it works');
+
+        # the helper, in the middle of a sync: before it was done, and after
+
+        for my $when (1, 2, 1, 2) {
+            $c->shim(die => $when);
+            ok(until_ok(10, sub { $c->shim_get('die') == 0 }),
+               'the helper dies ' . ($when == 1 ? 'before' : 'after')
+               . ' a sync');
+            sleep(0.3);
+        }
+
+        cmp_ok($c->metric('service_restarts_total{service="ledger",'
+                          . 'task="helper"}'), '>=', 4,
+               'restarts are counted');
+
+        # half of the workers
+
+        for (1 .. 3) {
+            ok($s->kill_worker, 'a worker is killed');
+            sleep(0.2);
+        }
+
+        # a helper that stands still, and one whose disk is slow
+
+        ok(until_ok(10, sub { pay($c) == 200 }), 'it works again');
+        my $helper = $s->helper;
+        kill 'STOP', $helper;
+        ok(until_ok(5, sub { $s->get('/readyz')->{status} == 503 }),
+           'the helper stands still: not ready');
+        cmp_ok($c->metric('metrics_sample_age_seconds{service="ledger"}'),
+               '>', 0.3, 'LedgerHelperSilent: the age of the sample grows');
+        is(balance($c), 200, 'a balance is answered');
+        kill 'CONT', $helper;
+        ok($s->wait_ready, 'ready when it goes on');
+
+        $c->shim(delay => 2_500_000);
+        ok(until_ok(6, sub { $s->get('/readyz')->{status} == 503 }),
+           'a sync takes 2.5 s: not ready');
+        ok(until_ok(6, sub {
+            $c->metric('committer_lag_seconds{service="ledger"}') > 1
+        }), 'LedgerCommitterLag: the lag shows');
+        is(pay($c), 503, 'nothing is written');
+        is(balance($c), 200, 'a balance is answered');
+        $c->shim(delay => 0);
+        ok($s->wait_ready(15), 'ready when it is over');
+
+        # a clock that jumps
+
+        for my $hours (1, -2, 0) {
+            $c->shim(clock => $hours * 3600 * 1_000_000);
+            sleep(0.5);
+            ok(until_ok(10, sub { pay($c) == 200 }),
+               "a clock that is $hours h off");
+        }
+
+        like($s->log, qr/clock/, 'is in the log');
+
+        # a worker without memory: what it cannot do it says, and its end is
+        # that of one that the kernel chose
+
+        my ($worker) = $s->workers;
+
+        $c->shim(starved => $worker);
+        ok(until_ok(10, sub { $s->log =~ /#$worker: .*posix_memalign/ }),
+           'a worker gets no more memory, and says so');
+        sleep(0.5);
+        $c->shim(starved => 0);
+        kill 'KILL', $worker;
+        ok(until_ok(10, sub { pay($c) == 200 }), 'and is replaced');
+
+        # clients that never finish their headers
+
+        my @slow = map { $s->connect } 1 .. 300;
+        syswrite $_, "GET /v1/balance HTTP/1.1\r\nHost: x\r\nX-" for @slow;
+        ok(until_ok(10, sub { pay($c) == 200 }),
+           'three hundred slow clients');
+        ok(until_ok(15, sub {
+            syswrite $slow[0], 'a';
+            my $n = sysread $slow[-1], my $buf, 1;
+            return defined $n;
+        }), 'are shown out');
+        close $_ for @slow;
+
+        # everything
+
+        $c->kill_all;
+        sleep(0.2);
+        $c->start(nowait => 1);
+        ok($s->wait_ready(15), 'everything is killed, and started');
+
+        my @left = $s->kill_master;
+        ok(until_ok(15, sub { !grep { RonTest::alive($_) } @left }),
+           'the master is killed, and its children go');
+        $c->start(nowait => 1);
+        ok($s->wait_ready(15), 'and started');
+
+        $c->done(now => 1);
+        $c->judge("deaths $round", quit => $round == $rounds, ready => 0);
+    }
+}
+
+
+# ---- power cuts -------------------------------------------------------------
+
+sub power {
+    my $c = RonChaos->new(shim => 1, undo => 1, load => { @load });
+    my $lost = 0;
+    my $cuts = $rounds > 1 ? 4 * $rounds : 3;
+
+    for my $cut (1 .. $cuts) {
+        $c->start;
+        $c->load("p$cut", s => 600);
+        sleep(0.3 + rand 1);
+
+        my $n = $c->power_cut(part => $cut % 3 == 2);
+        cmp_ok($n, '>', 0, "power cut $cut: $n writes are lost");
+        $c->start;
+        $c->done(now => 1);
+
+        if ($cut % 4 == 0 || $cut == $cuts) {
+            $c->judge("power cut $cut", quit => $cut == $cuts);
+        }
+
+        $c->power_cut if $cut != $cuts;
+    }
+}
+
+
+# ---- what must not be believed ----------------------------------------------
+
+sub controls {
+    my %lie = (1 => 'a disk that ignores syncs (synchronous=OFF)',
+               2 => 'a committer that answers before its sync');
+
+    for my $how (1, 2) {
+        my $c = RonChaos->new(shim => 1, undo => 1, load => { @load });
+
+        $c->start;
+        $c->load('lie', s => 600, e => 0);
+        sleep(0.7);
+        $c->shim(syncs => $how);
+        sleep(1.2);
+        $c->power_cut;
+        kill 'TERM', $_->{pid} for @{ $c->{clients} };
+        waitpid $_->{pid}, 0 for @{ $c->{clients} };
+
+        my @wrong = $c->verdict;
+        my $lost = grep { /is not in the journal/ } @wrong;
+
+        cmp_ok($lost, '>', 0, "control: $lie{$how} is noticed: $lost"
+               . ' acknowledged operations are not there');
+    }
+}
+
+
+# Two servers with one ledger: the locks keep one of them out.  Without locks
+# the journal does.  With a ledger each, nothing does, and it is noticed.
+
+sub two_writers {
+    my $a = RonChaos->new(shim => 1, load => { @load });
+    my $b = RonChaos->new(shim => 1, load => { @load },
+                          ledger => $a->{s}{ledger});
+
+    $b->{s}{main} = "ron_socket $b->{s}{dir}/undo/b.sock;";
+    $b->{s}{secret} = $a->{s}{secret};
+    $b->{s}->write_file($_, RonTest::slurp("$a->{s}{dir}/$_"), 0600)
+        for qw(ron.keys token);
+
+    $a->start;
+    $b->start(nowait => 1);
+    $a->load('a', s => 600);
+    sleep(0.7);
+    is(pay($b, headers => { 'Request-Timeout' => 1 }), 503,
+       'a second server of a ledger writes nothing');
+    like($b->{s}->log, qr/following/, 'it follows');
+    $b->{s}->terminate;
+
+    $_->shim(no_locks => 1) for $a, $b;
+    $b->start(nowait => 1);
+    $b->load('b', s => 600, e => 1);
+    sleep(1.5);
+
+    like($a->{s}->log . $b->{s}->log, qr/fenced by another writer/,
+         'without locks the journal refuses the one who was replaced');
+
+    $_->{s}{pid} && $_->kill_all for $a, $b;
+    kill 'TERM', $_->{pid} for map { @{ $_->{clients} } } $a, $b;
+    waitpid $_->{pid}, 0 for map { @{ $_->{clients} } } $a, $b;
+    push @{ $a->{histories} }, @{ $b->{histories} };
+
+    my @wrong = $a->verdict;
+    ok(!@wrong, 'and nothing that was acknowledged is lost: '
+       . $a->{judged}->summary) or diag(join "\n", @wrong[0 .. 3]);
+
+    # a second writer with a ledger of its own
+
+    $b->{s}{ledger} = "sqlite:$b->{s}{dir}/ledger";
+    $b->{clients} = [];
+    $b->{histories} = [];
+    system('cp', '-a', $a->ledger, $b->ledger);
+    $b->start(nowait => 1);
+    $b->acknowledge;
+    $b->load('c', s => 1, e => 1);
+    waitpid $_->{pid}, 0 for @{ $b->{clients} };
+    $b->{s}->terminate;
+    push @{ $a->{histories} }, @{ $b->{histories} };
+    @wrong = $a->verdict;
+    cmp_ok(scalar(grep { /is not in the journal/ } @wrong), '>', 0,
+           'control: a second writer with a ledger of its own is noticed');
+}
+
+
+# ---- disks ------------------------------------------------------------------
+
+# A small file system of our own, if we may mount one.
+
+sub disk {
+    my $c = RonChaos->new(shim => 1, load => { @load });
+    my $s = $c->{s};
+    my $dir = "$s->{dir}/small";
+
+    # a mark needs the disk that it is about
+    $s->allow(qr/safe mode could not be marked/);
+
+    my ($uid, $gid) = (getpwnam('nobody'))[2, 3];
+
+    mkdir $dir;
+
+    if ($> != 0 || system("mount -t tmpfs -o size=64m,mode=0755,uid=$uid,gid=$gid"
+                          . " ron '$dir' 2>/dev/null") != 0)
+    {
+        diag('DISK CAMPAIGN NOT RUN: it mounts a small file system, and this'
+             . ' user or container may not; t/unit/fault_test.c fills one by'
+             . ' other means');
+        return;
+    }
+
+    $s->{ledger} = "sqlite:$dir/ledger";
+    $c->start;
+    $c->load('full', s => 600);
+    sleep($seconds);
+    is(pay($c), 200, 'it works');
+
+    # full
+
+    open my $f, '>', "$dir/ballast" or die $!;
+    while (syswrite $f, "\1" x 65536) { }
+    close $f;
+
+    ok(until_ok(20, sub { $c->state eq 'safe_mode' }), 'a full disk: safe mode')
+        or diag($s->get('/readyz')->{body});
+    is(pay($c), 503, 'nothing is written');
+    is(balance($c), 200, 'a balance is read');
+    is($c->metric('ledger_safe_mode{service="ledger"}'), 1,
+       'LedgerSafeMode fires');
+    is($c->metric('disk_pressure{service="ledger"}'), 1,
+       'LedgerDiskPressure fires');
+
+    unlink "$dir/ballast";
+    ok($c->acknowledge, 'room again, and an operator says so');
+    ok($s->wait_ready(15), 'ready');
+    is(pay($c), 200, 'and written to');
+
+    # syncs that fail
+
+    $c->shim(fail => 1);
+    ok(until_ok(20, sub { $c->state eq 'safe_mode' }),
+       'syncs fail: safe mode');
+    is(pay($c), 503, 'nothing is written');
+    is(balance($c), 200, 'a balance is read');
+    cmp_ok($c->metric('wal_fsync_fail_total{service="ledger"}'), '>', 0,
+           'LedgerSyncFailed fires');
+    $c->shim(fail => 0);
+    ok($c->acknowledge, 'an operator says that the disk is well');
+    ok($s->wait_ready(15), 'ready');
+
+    # read-only, when nobody has a file open for writing
+
+    my $ro = until_ok(15, sub {
+        $s->kill_helper;
+        for (1 .. 200) {
+            return 1 if system("mount -o remount,ro '$dir' 2>/dev/null") == 0;
+        }
+        return 0;
+    });
+
+    ok($ro, 'the file system becomes read-only');
+    ok(until_ok(15, sub { pay($c) == 503 }), 'nothing is written');
+    is(balance($c), 200, 'a balance is read');
+    isnt($c->state, 'running', 'and it is not running');
+    system("mount -o remount,rw '$dir'");
+    ok($c->acknowledge, 'it is writable again');
+    ok($s->wait_ready(20), 'ready') or diag($s->get('/readyz')->{body});
+
+    $c->done(now => 1);
+    $c->judge('disk', ready => 0);
+    system("umount '$dir'");
+}
+
+
+# ---- bytes that change ------------------------------------------------------
+
+# Flips sixteen bytes of a file, those at a place or the last that are there.
+sub flip {
+    my ($path, $where) = @_;
+
+    my $text = RonTest::slurp($path);
+    my $at = $where =~ /^\d+$/ ? $where : rindex $text, $where;
+
+    return 0 if $at < 0 || $at + 16 > length $text;
+
+    open my $f, '+<', $path or die "$path: $!";
+    binmode $f;
+    sysseek $f, $at, 0;
+    syswrite $f, substr($text, $at, 16) ^ ("\x5a" x 16);
+    close $f or die "$path: $!";
+
+    return 1;
+}
+
+# The canonical bytes of entries, from an export.
+sub entries {
+    my ($c) = @_;
+
+    $c->verdict;
+
+    return map { MIME::Base64::decode_base64($_) }
+               RonTest::slurp("$c->{s}{dir}/export") =~ /"bytes":"([^"]+)"/g;
+}
+
+sub damage {
+    my $c = RonChaos->new(load => { @load, a => 60 },
+        main => 'ron_checkpoint 1000; ron_tag_memory 64k; ron_key_memory 64k;');
+    my $s = $c->{s};
+    my $dir = $c->ledger;
+    my $safe = "$s->{dir}/safe";
+
+    $s->allow(qr/corrupt/);
+    $c->start;
+    $c->load('x', s => $rounds > 1 ? 10 : 2);
+    $c->done;
+
+    # all files as they are when everything was killed
+
+    $c->kill_all;
+    unlink "$dir/ledger.db-shm";
+
+    my @bytes = entries($c);
+
+    system('cp', '-a', $dir, $safe);
+
+    my $back = sub {
+        $c->kill_all if $s->{pid};
+        system('rm', '-rf', $dir);
+        system('cp', '-a', $safe, $dir);
+    };
+
+    fatal($c, 'a page of the journal', $back, sub {
+        `sqlite3 '$dir/ledger.db' 'pragma wal_checkpoint(truncate)' 2>&1`;
+        system('chown', '-R', "--reference=$safe", $dir);
+        return grep { flip("$dir/ledger.db", $_) } $bytes[@bytes / 2];
+    });
+    fatal($c, 'the end of the WAL', $back, sub {
+        return flip("$dir/ledger.db-wal", $bytes[-1]);
+    });
+
+    mended($c, 'a checkpoint', $back, sub {
+        `sqlite3 '$dir/ledger.db' 'update checkpoint set body = zeroblob(length(body))' 2>&1`;
+        system('chown', '-R', "--reference=$safe", $dir);
+        return $? == 0;
+    }, qr/checkpoint \d+ is not the one that the journal vouches for/);
+    mended($c, 'segments of tags', $back, sub {
+        return grep { flip($_, 300) } glob "$dir/*.seg";
+    });
+    mended($c, 'history.db', $back, sub {
+        return grep { flip("$dir/history.db-wal", 5000 * $_) } 1 .. 5;
+    });
+    mended($c, 'the published head', $back, sub { flip("$dir/head", 64) });
+}
+
+# What cannot be made again: nothing is written any more, and verify says so.
+sub fatal {
+    my ($c, $what, $back, $break) = @_;
+
+    ok($break->(), "damage to $what");
+    ok((grep { /^verify/ } $c->verdict), 'verify says so');
+    $c->start(nowait => 1);
+    sleep(1.5);
+    ok(until_ok(10, sub { $c->state eq 'safe_mode' }), 'safe mode')
+        or diag($c->state);
+    is(pay($c), 503, 'nothing is written');
+    is($c->metric('ledger_safe_mode{service="ledger"}'), 1,
+       'LedgerSafeMode fires');
+    $back->();
+}
+
+# What can: it runs, and loses nothing.  $says is what verify finds before.
+sub mended {
+    my ($c, $what, $back, $break, $says) = @_;
+
+    ok($break->(), "damage to $what");
+    ok((grep { /^verify: .*$says/s } $c->verdict), 'verify says so') if $says;
+    $c->start(nowait => 1);
+    ok(until_ok(20, sub { $c->acknowledge && $c->state eq 'running' }),
+       'it runs') or diag($c->{s}->get('/readyz')->{body});
+    is(pay($c), 200, 'and is written to');
+    $c->load('y', s => 0.5);
+    $c->done;
+    $c->judge("damage to $what", quit => 0, says => $says);
+    $back->();
+    pop @{ $c->{histories} };
+    pop @{ $c->{done} };
+}
