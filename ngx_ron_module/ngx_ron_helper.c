@@ -675,7 +675,7 @@ ngx_ron_helper_publish(void)
     ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_L, 0, RON_D_Q_INGRESS, 0, 0,
                    ron_zone_admitted(zone, RON_ADMIT_INGRESS));
     ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_W, 0, RON_D_QUEUE_W_WORK,
-                   0, 0, ron_zone_admitted(zone, RON_ADMIT_WORK));
+                   0, 0, ngx_ron_sample_work(zone, &stat));
     ron_metric_set(zone, slot, RON_M_WALLET_READY, 0, 0, 0, 0,
                    stat.state == RON_STATE_RUNNING);
     ron_metric_set(zone, slot, RON_M_LEDGER_SEQ, 0, 0, 0, 0, stat.seq);

@@ -37,6 +37,8 @@ ngx_ron_sample(const ron_service_stat_t *stat)
 
     ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_DISK_PRESSURE, 0, 0,
                    0, 0, stat->no_room);
+    ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_WORKER_INFLIGHT, 0,
+                   0, 0, 0, stat->work_taken);
 
     ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_QUEUE_CAPACITY_L, 0,
                    RON_D_Q_ROOT_PUB, 0, 0,
@@ -44,6 +46,19 @@ ngx_ron_sample(const ron_service_stat_t *stat)
     ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_QUEUE_CAPACITY_W, 0,
                    RON_D_QUEUE_W_EVENTS, 0, 0,
                    ron_queue_info(RON_QUEUE_WALLET_EVENTS)->capacity);
+}
+
+
+/* The committer may have a remote wallet's too, which is admitted elsewhere. */
+
+uint64_t
+ngx_ron_sample_work(const ron_zone_t *zone, const ron_service_stat_t *stat)
+{
+    uint64_t  admitted;
+
+    admitted = ron_zone_admitted(zone, RON_ADMIT_WORK);
+
+    return admitted - ngx_min(admitted, stat->work_taken);
 }
 
 

@@ -158,6 +158,35 @@ cmp_ok(value('metrics_sample_age_seconds'), '<', 1, 'samples are fresh');
 }
 
 
+# what the committer has, and what waits for it
+
+SKIP: {
+    my $strace = inject('fdatasync', 'delay_enter=1500000')
+        or skip('no strace here', 4);
+    my @socks = map { $s->connect } 1 .. 3;
+
+    for my $n (0 .. 2) {
+        $s->send_request($socks[$n], 'POST', '/v1/issue', { to => 'alice',
+            asset => 'ron', amount_minor => '1' }, key => "slow-$n",
+            keep => 1);
+        ok(until_ok(10, sub { value('worker_inflight') == 1 }),
+           'one operation is with the committer') if $n == 0;
+    }
+
+    ok(until_ok(10, sub { value('queue_depth', queue => 'work') == 2 }),
+       'the others wait for it');
+    is(value('worker_inflight'), 1, 'which has one still');
+
+    kill 'TERM', $strace;
+    waitpid $strace, 0;
+    RonTest::read_response($_, 'POST') for @socks;
+
+    ok(until_ok(10, sub { value('worker_inflight') == 0
+                          && value('queue_depth', queue => 'work') == 0 }),
+       'when all are answered there is none');
+}
+
+
 # a sync that fails, a disk that is full
 
 for my $case (
@@ -168,7 +197,7 @@ for my $case (
 
 SKIP: {
     my $before = value('wal_fsync_fail_total');
-    my $strace = inject($calls, $error) or skip("$what: no strace here", 1);
+    my $strace = inject($calls, "error=$error") or skip("$what: no strace here", 1);
 
     my $r = $s->post('/v1/issue', { to => 'alice', asset => 'ron',
         amount_minor => '1' }, key => "$error-1");
@@ -271,10 +300,10 @@ sub triggers {
 
 # Lets system calls on the journal fail, until this process is ended.
 sub inject {
-    my ($calls, $error) = @_;
+    my ($calls, $what) = @_;
 
     my $helper = $s->helper;
-    my $log = $s->dir . "/strace-$error.log";
+    my $log = $s->dir . "/strace-$what.log";
     my $pid = fork();
     die "fork: $!" unless defined $pid;
 
@@ -282,7 +311,7 @@ sub inject {
         open STDERR, '>', $log;
         exec('strace', '-f', '-p', $helper, '-o', '/dev/null',
              '-P', $s->dir . '/ledger/ledger.db-wal',
-             '-e', "trace=$calls", '-e', "inject=$calls:error=$error")
+             '-e', "trace=$calls", '-e', "inject=$calls:$what")
             or POSIX::_exit(127);
     }
 

@@ -358,6 +358,7 @@ ron_engine_take_locked(ron_engine_t *en)
     if (w != NULL) {
         en->working = w;
         en->queue_units -= w->pub.unit_n;
+        en->queue_work -= w->pub.work_n;
     }
 
     return w;
@@ -504,6 +505,7 @@ ron_engine_decide(ron_engine_t *en, uint64_t time_ms, uint64_t now_us,
     ron_unit_t **units, uint32_t n)
 {
     bool          too_many;
+    uint32_t      i;
     ron_work_t   *w;
     ron_status_t  status;
 
@@ -553,6 +555,12 @@ ron_engine_decide(ron_engine_t *en, uint64_t time_ms, uint64_t now_us,
 
         ron_engine_release(en, &w->pub);
         return RON_EIO;
+    }
+
+    w->pub.work_n = 0;
+
+    for (i = 0; i < w->pub.unit_n; i++) {
+        w->pub.work_n += w->pub.units[i]->type != RON_UNIT_INGEST;
     }
 
     w->pub.decide_us = now_us;
@@ -652,6 +660,7 @@ ron_engine_enqueue(ron_engine_t *en, ron_work_t *w)
 
     ron_list_push(&en->queue, w);
     en->queue_units += w->pub.unit_n;
+    en->queue_work += w->pub.work_n;
     ron_cond_signal(en->wake);
 
     ron_mutex_unlock(en->mutex);
@@ -1102,6 +1111,7 @@ ron_engine_stat(ron_engine_t *en, ron_engine_stat_t *stat)
     stat->seq = en->writer ? en->durable_seq : en->state.seq;
     stat->time_ms = en->writer ? en->durable_ms : en->state.time_ms;
     stat->queue_units = en->queue_units;
+    stat->queue_work = en->queue_work;
     stat->failed = en->failed;
     ron_mutex_unlock(en->mutex);
 

@@ -73,6 +73,7 @@ struct ron_batch_s {
     ron_hash_t      root;               /* valid once durable */
     uint32_t        unit_n;
     ron_unit_t    **units;              /* as given */
+    uint32_t        work_n;             /* how many of them a wallet sent */
     ron_outcome_t  *outcomes;           /* outcomes[i] is that of units[i] */
     uint32_t        balance_n;
     ron_balance_t  *balances;
@@ -97,6 +98,7 @@ typedef struct {
     uint64_t  replayed;                 /* entries read by open and follow */
     uint64_t  clock_drift_ms;
     uint32_t  queue_units;              /* decided, not taken by committer */
+    uint32_t  queue_work;               /* those of them that a wallet sent */
     bool      failed;
     bool      summed;                   /* acquire added the money up, */
     bool      conserved;                /* and there is none too much */

@@ -139,6 +139,7 @@ struct ron_engine_s {
     ron_work_list_t     done;
     ron_work_t         *working;
     uint32_t            queue_units;
+    uint32_t            queue_work;
     uint64_t            durable_seq;
     uint64_t            durable_ms;
     bool                stopping;

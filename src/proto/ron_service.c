@@ -373,6 +373,10 @@ ron_service_tick(ron_service_t *s, uint64_t now_us)
     s->tick_us = now_us + RON_SERVICE_TICK_US;
     ron_service_peers_expire(s, now_us);
 
+    if (s->writer) {
+        ron_service_depths(s);
+    }
+
     if (s->writer && s->listener == -1) {
         ron_service_bind_again(s);
     }
@@ -902,8 +906,10 @@ ron_service_close_engine(ron_service_t *s)
     s->level = false;
     s->decided = 0;
     s->reaped = 0;
+    s->work_n = 0;
     ron_service_gauge(s, RON_STAT_WRITER, 0);
     ron_service_gauge(s, RON_STAT_COMMIT_DEPTH, 0);
+    ron_service_gauge(s, RON_STAT_WORK_TAKEN, 0);
     ron_service_gauge(s, RON_STAT_SYNC_SINCE_US, 0);
 }
 

@@ -78,6 +78,7 @@ typedef enum {
     RON_STAT_PREVAL_DROPS,
     RON_STAT_COMMIT_DEPTH,
     RON_STAT_COMMIT_REJECTS,
+    RON_STAT_WORK_TAKEN,
     RON_STAT_CONNECTIONS,
     RON_STAT_UNITS,
     RON_STAT_BATCHES,
@@ -170,6 +171,7 @@ struct ron_service_s {
     ron_entry_t          *ops;              /* for decoding */
     uint64_t              decided;          /* batches given to the engine */
     uint64_t              reaped;
+    uint32_t              work_n;           /* of a wallet, in its hands */
     bool                  rejecting;        /* commit is full: said once */
 
     ron_wait_t           *waits;
@@ -216,6 +218,7 @@ void ron_service_failed(ron_service_t *s, ron_status_t status);
  * ron_service_stat.c: what is only counted.  The journal, or an append, was
  * found to be so; acquire added the money up; an append was tried.
  */
+void ron_service_depths(ron_service_t *s);
 void ron_service_found(ron_service_t *s, ron_status_t status);
 void ron_service_summed(ron_service_t *s);
 void ron_service_tried(ron_service_t *s, ron_status_t status);

@@ -28,6 +28,7 @@ ron_service_stat(ron_service_t *service, ron_service_stat_t *stat)
     stat->preval_drops = w[RON_STAT_PREVAL_DROPS];
     stat->commit_depth = w[RON_STAT_COMMIT_DEPTH];
     stat->commit_rejects = w[RON_STAT_COMMIT_REJECTS];
+    stat->work_taken = w[RON_STAT_WORK_TAKEN];
     stat->connections = w[RON_STAT_CONNECTIONS];
     stat->units = w[RON_STAT_UNITS];
     stat->batches = w[RON_STAT_BATCHES];
@@ -46,6 +47,24 @@ ron_service_stat(ron_service_t *service, ron_service_stat_t *stat)
     stat->conserved = w[RON_STAT_CONSERVED];
     stat->not_conserved = w[RON_STAT_NOT_CONSERVED];
     stat->no_room = w[RON_STAT_NO_ROOM] != 0;
+}
+
+
+/*
+ * What waits for the committer, and what it has of wallets: decided, taken
+ * out of the queue, and not answered.
+ */
+
+void
+ron_service_depths(ron_service_t *s)
+{
+    ron_engine_stat_t  stat;
+
+    ron_engine_stat(s->engine, &stat);
+
+    ron_service_gauge(s, RON_STAT_COMMIT_DEPTH, stat.queue_units);
+    ron_service_gauge(s, RON_STAT_WORK_TAKEN,
+                      s->work_n - ron_min(s->work_n, stat.queue_work));
 }
 
 

@@ -265,8 +265,7 @@ ron_service_decide(ron_service_t *s)
         }
     }
 
-    ron_engine_stat(s->engine, &stat);
-    ron_service_gauge(s, RON_STAT_COMMIT_DEPTH, stat.queue_units);
+    ron_service_depths(s);
 }
 
 
@@ -332,7 +331,10 @@ ron_service_decide_one(ron_service_t *s, uint32_t allowed, uint64_t now_us)
     for (i = 0; i < n; i++) {
         item = ron_preval_pop(s);
 
-        if (status != RON_OK) {
+        if (status == RON_OK) {
+            s->work_n += item->unit.type != RON_UNIT_INGEST;
+
+        } else {
             ron_service_refuse(s, &item->reply, RON_REASON_SAFE_MODE);
             ron_item_free(item);
         }
@@ -466,6 +468,7 @@ ron_service_answer_batch(ron_service_t *s, const ron_batch_t *batch)
     ron_msg_batch_t   head;
 
     head = (ron_msg_batch_t) { s->root, s->seq, s->time_ms };
+    s->work_n -= batch->work_n;
 
     for (i = 0; i < batch->unit_n; i++) {
         item = batch->units[i]->ctx;
