@@ -1,5 +1,6 @@
 
 #include "ngx_http_ron_limit.h"
+#include "ngx_http_ron_snapshot.h"
 #include "ngx_http_ron_stream.h"
 #include "ron_receipt.h"
 
@@ -131,9 +132,11 @@ static ngx_http_ron_route_t  ngx_http_ron_ledger_routes[] = {
       RON_CAP_ACT_ADMIN, NGX_HTTP_RON_ADMIN_SAFE,
       ngx_http_ron_ledger_admin, RON_D_ROUTE_LEDGER_ADMIN_SAFE },
 
-    { ngx_string("admin/snapshot"), NGX_HTTP_POST, 0, RON_CAP_ACT_ADMIN,
-      RON_ADMIN_SNAPSHOT,
-      ngx_http_ron_ledger_admin, RON_D_ROUTE_LEDGER_ADMIN_SNAPSHOT },
+    { ngx_string("admin/snapshot"), NGX_HTTP_POST, 0, RON_CAP_ACT_ADMIN, 0,
+      ngx_http_ron_snapshot, RON_D_ROUTE_LEDGER_ADMIN_SNAPSHOT },
+
+    { ngx_string("admin/snapshot"), NGX_HTTP_GET, 0, RON_CAP_ACT_ADMIN, 0,
+      ngx_http_ron_snapshot, RON_D_ROUTE_LEDGER_ADMIN_SNAPSHOT },
 
     { ngx_null_string, 0, 0, 0, 0, NULL, 0 }
 };

@@ -9,6 +9,7 @@
  *     ngx_ron_otlp_module.c  ron_otlp, records of workers, sending of spans
  *     ngx_ron_ipc.c        in a worker: calls to the helper
  *     ngx_ron_events.c     in the helper: events into the zone's rings
+ *     ngx_ron_snapshot.c   ron_snapshot_dir, and snapshots in the helper
  *     ngx_ron_slot.c       a process's counters in the zone
  *     ngx_ron_restart.c    what begins, ends, dies and is started again
  *     ngx_ron_log.c        lines of libron's threads into NGINX's log
@@ -209,6 +210,14 @@ void ngx_ron_events_follow(ngx_log_t *log);
 
 
 /*
+ * In the helper: snapshots; NULL without ron_snapshot_dir.  stop() says
+ * NGX_AGAIN when its thread did not end.
+ */
+ron_snapshot_thread_t *ngx_ron_snapshot_start(ngx_cycle_t *cycle);
+ngx_int_t ngx_ron_snapshot_stop(ngx_msec_t timeout);
+
+
+/*
  * Lines of libron: kept in a bounded ring, whatever thread they come from,
  * and given to NGINX's log by the event loop.
  */
@@ -247,6 +256,10 @@ ngx_ron_call_t *ngx_ron_ipc_lookup(ron_str_t scope, ron_str_t key,
     ngx_msec_t timeout, ngx_ron_call_pt handler, void *data);
 ngx_ron_call_t *ngx_ron_ipc_admin(ron_admin_t what, ngx_msec_t timeout,
     ngx_ron_call_pt handler, void *data);
+
+/* Begins a snapshot, or only asks how the newest one goes. */
+ngx_ron_call_t *ngx_ron_ipc_snapshot(ngx_uint_t take, ron_str_t name,
+    ngx_msec_t timeout, ngx_ron_call_pt handler, void *data);
 
 /*
  * One watcher a worker: called for each batch that the helper says is durable

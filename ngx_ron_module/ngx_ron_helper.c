@@ -441,6 +441,7 @@ ngx_ron_helper_start(ngx_event_t *ev)
     conf.unclean = ngx_ron_helper_unclean;
     conf.published_seq = ngx_ron_helper_published;
     conf.on_head = ngx_ron_helper_on_head;
+    conf.snapshots = ngx_ron_snapshot_start(cycle);
     conf.on_unit = ngx_ron_events_on_unit;
     conf.on_commit = ngx_ron_helper_on_commit;
     conf.on_state = ngx_ron_helper_on_state;
@@ -866,6 +867,10 @@ ngx_ron_helper_exit(void)
     /* the ledger is closed whatever became of its history */
 
     if (ron_service_stop(ngx_ron_helper_service, NGX_RON_STOP) != RON_OK) {
+        rc = RON_AGAIN;
+    }
+
+    if (ngx_ron_snapshot_stop(NGX_RON_STOP / 2) != NGX_OK) {
         rc = RON_AGAIN;
     }
 

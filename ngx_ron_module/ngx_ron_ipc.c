@@ -361,6 +361,32 @@ ngx_ron_ipc_admin(ron_admin_t what, ngx_msec_t timeout,
 }
 
 
+ngx_ron_call_t *
+ngx_ron_ipc_snapshot(ngx_uint_t take, ron_str_t name, ngx_msec_t timeout,
+    ngx_ron_call_pt handler, void *data)
+{
+    ngx_ron_call_t  *call;
+
+    call = ngx_ron_ipc_call(RON_FRAME_ADMIN, timeout, handler, data);
+    if (call == NULL) {
+        return NULL;
+    }
+
+    call->admin = RON_ADMIN_SNAPSHOT;
+    ron_buf_put_u8(&call->wire, take ? 1 : 0);
+    ron_buf_put_str(&call->wire, name);
+
+    if (ron_buf_status(&call->wire) != RON_OK) {
+        ngx_ron_ipc_free(call);
+        return NULL;
+    }
+
+    ngx_ron_ipc_send(call);
+
+    return call;
+}
+
+
 void
 ngx_ron_ipc_detach(ngx_ron_call_t *call)
 {
@@ -526,7 +552,7 @@ ngx_ron_ipc_send(ngx_ron_call_t *call)
 
     default: /* RON_FRAME_ADMIN */
         rc = ron_client_admin(ipc->client, call->node.key, call->admin,
-                              ron_null_str);
+                              wire);
         break;
     }
 

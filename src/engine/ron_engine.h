@@ -201,6 +201,9 @@ ron_status_t ron_engine_lookup_key(ron_engine_t *engine, ron_str_t scope,
 
 ron_store_t *ron_engine_store(ron_engine_t *engine);
 
+/* The key that a ledger made for itself; RON_ENOTFOUND: it did not. */
+ron_status_t ron_signing_load(const char *dir, ron_signer_t **signer);
+
 /* What heads are signed with; NULL before the engine is the writer. */
 const ron_signer_t *ron_engine_signer(const ron_engine_t *engine);
 

@@ -18,7 +18,6 @@
 #define RON_SIGNING_TEXT  1024
 
 
-static ron_status_t ron_signing_load(const char *dir, ron_signer_t **signer);
 static ron_status_t ron_signing_save(const char *dir,
     const ron_signer_t *signer);
 static ron_status_t ron_signing_write(const char *dir, const char *name,
@@ -63,7 +62,7 @@ ron_signing_open(ron_engine_t *en, ron_buf_t *why)
 }
 
 
-static ron_status_t
+ron_status_t
 ron_signing_load(const char *dir, ron_signer_t **signer)
 {
     char          path[RON_SIGNING_PATH];

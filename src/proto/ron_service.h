@@ -35,6 +35,7 @@
 
 #include "ron_engine.h"
 #include "ron_frame.h"
+#include "ron_snapshot_thread.h"
 
 
 typedef struct ron_service_s  ron_service_t;
@@ -58,6 +59,9 @@ typedef struct {
      * the same.
      */
     bool               unclean;
+
+    /* Takes snapshots when an operator asks; NULL: none are taken. */
+    ron_snapshot_thread_t  *snapshots;
 
     /*
      * The highest seq that anybody was told of, as far as is known; 0: none.

@@ -49,10 +49,7 @@ ron_service_got_admin(ron_service_t *s, const ron_reply_t *reply,
         return RON_OK;
 
     case RON_ADMIN_SNAPSHOT:
-        ron_log(RON_LOG_WARN, "a snapshot was asked for, which this build"
-                " cannot make");
-        ron_admin_answer(s, reply, RON_ADMIN_UNAVAILABLE,
-                         "snapshots are not available");
+        ron_service_got_snapshot(s, reply, rest);
         return RON_OK;
 
     case RON_ADMIN_STAT:

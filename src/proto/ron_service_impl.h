@@ -7,6 +7,7 @@
  *     ron_service_conn.c   sockets, handshake, frames in and out
  *     ron_service_work.c   preval, deciding, answering
  *     ron_service_admin.c  what an operator asks
+ *     ron_service_snapshot.c  and of snapshots
  *     ron_service_stat.c   what is only counted
  *     ron_service_check.c  is the journal what was published, and the name?
  */
@@ -262,6 +263,11 @@ void ron_service_check_distrust(ron_service_t *s);
 /* ron_service_admin.c */
 ron_status_t ron_service_got_admin(ron_service_t *s,
     const ron_reply_t *reply, ron_str_t payload);
+
+
+/* ron_service_snapshot.c */
+void ron_service_got_snapshot(ron_service_t *s, const ron_reply_t *reply,
+    ron_str_t payload);
 
 
 #endif /* RON_SERVICE_IMPL_H */

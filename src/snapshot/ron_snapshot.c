@@ -30,8 +30,9 @@ static ron_status_t ron_snapshot_base(ron_reader_t *reader, ron_bulk_t *bulk,
 static ron_status_t ron_snapshot_copy(ron_reader_t *reader, ron_bulk_t *bulk,
     uint64_t target, ron_progress_pt progress, void *ctx, ron_buf_t *why);
 static ron_status_t ron_snapshot_row(void *ctx, const ron_row_t *row);
-static ron_status_t ron_snapshot_hash(const char *dir, uint64_t *bytes,
-    ron_hash_t *hash, ron_buf_t *why);
+static ron_status_t ron_snapshot_hash(const char *dir, uint64_t seq,
+    ron_progress_pt progress, void *ctx, uint64_t *bytes, ron_hash_t *hash,
+    ron_buf_t *why);
 static ron_status_t ron_snapshot_sign(const char *dir,
     const ron_signer_t *signer, const ron_snapshot_info_t *info,
     ron_buf_t *why);
@@ -108,7 +109,8 @@ ron_snapshot_take(ron_store_t *source, const char *dir,
     }
 
     if (status == RON_OK) {
-        status = ron_snapshot_hash(dir, &info->bytes, &info->file, why);
+        status = ron_snapshot_hash(dir, info->seq, progress, ctx,
+                                   &info->bytes, &info->file, why);
     }
 
     if (status == RON_OK) {
@@ -287,8 +289,8 @@ ron_snapshot_row(void *ctx, const ron_row_t *row)
 /* ---- the manifest ------------------------------------------------------- */
 
 static ron_status_t
-ron_snapshot_hash(const char *dir, uint64_t *bytes, ron_hash_t *hash,
-    ron_buf_t *why)
+ron_snapshot_hash(const char *dir, uint64_t seq, ron_progress_pt progress,
+    void *ctx, uint64_t *bytes, ron_hash_t *hash, ron_buf_t *why)
 {
     char           path[RON_SNAPSHOT_PATH_MAX];
     size_t         n;
@@ -317,6 +319,12 @@ ron_snapshot_hash(const char *dir, uint64_t *bytes, ron_hash_t *hash,
 
             if (status == RON_OK) {
                 ron_blake3_update(&h, page, n);
+            }
+
+            if (progress != NULL && !progress(ctx, seq, seq)) {
+                ron_file_close(fd);
+                free(page);
+                return RON_ECANCELED;
             }
         }
 
@@ -575,7 +583,8 @@ ron_snapshot_restore(const char *snapshot, ron_str_t public_key,
     status = ron_snapshot_manifest(snapshot, public_key, info, why);
 
     if (status == RON_OK) {
-        status = ron_snapshot_hash(snapshot, &bytes, &hash, why);
+        status = ron_snapshot_hash(snapshot, 0, NULL, NULL, &bytes, &hash,
+                                   why);
     }
 
     if (status != RON_OK) {

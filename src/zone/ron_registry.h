@@ -67,6 +67,8 @@
     X(SERVICE, "service", 20,                                                 \
       "service: counters and requests from other threads")                    \
     X(HISTORY, "history", 30, "history thread: its watermark")                \
+    X(SNAPSHOT, "snapshot", 33,                                               \
+      "snapshot thread: what it was asked for, and how far it is")            \
     X(SPANS, "spans", 35, "helper: times of its batches, for traces")         \
     X(SLAB, "slab", 40,                                                       \
       "NGINX's own mutex of a zone: allocation, one record of a trace")
