@@ -61,6 +61,15 @@ ron_status_t ron_dir_each(const char *path,
 ron_status_t ron_file_lock(ron_fd_t fd);
 
 
+/* ---- memory ------------------------------------------------------------- */
+
+/*
+ * A hint for large tables that are read at random: fewer, larger pages, where
+ * the system gives them.  Best given before the memory is first touched.
+ */
+void ron_memory_large(void *p, size_t len);
+
+
 /* ---- threads ------------------------------------------------------------ */
 
 typedef struct ron_thread_s  ron_thread_t;

@@ -28,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -38,6 +39,9 @@
 #define RON_WAIT_MAX_US  (UINT64_C(366) * 86400 * 1000000)
 
 #define RON_THREAD_NAME_LEN  15
+
+/* What a large page is on the machines that have them. */
+#define RON_PAGE_LARGE       ((uintptr_t) 2 << 20)
 
 
 struct ron_mutex_s {
@@ -487,6 +491,25 @@ ron_file_lock(ron_fd_t fd)
     }
 
     return ron_port_failed(errno);
+}
+
+
+void
+ron_memory_large(void *p, size_t len)
+{
+#ifdef MADV_HUGEPAGE
+    uintptr_t  from, to;
+
+    from = ((uintptr_t) p + RON_PAGE_LARGE - 1) & ~(RON_PAGE_LARGE - 1);
+    to = ((uintptr_t) p + len) & ~(RON_PAGE_LARGE - 1);
+
+    if (from < to) {
+        (void) madvise((void *) from, to - from, MADV_HUGEPAGE);
+    }
+#else
+    (void) p;
+    (void) len;
+#endif
 }
 
 

@@ -1,5 +1,6 @@
 
 #include "ron_pool.h"
+#include "ron_port.h"
 
 #include <stdlib.h>
 
@@ -146,6 +147,7 @@ ron_index_grow(ron_index_t *index, ron_index_hash_pt rehash, const void *ctx)
         return RON_ENOMEM;
     }
 
+    ron_memory_large(slots, n * sizeof(uint32_t));
     memset(slots, 0xff, n * sizeof(uint32_t));
     mask = (uint32_t) n - 1;
 

@@ -420,6 +420,16 @@ ron_state_find(const ron_state_t *st, ron_str_t name, uint64_t hash)
 }
 
 
+/* Records are packed: half of them lie in two lines. */
+
+static inline void
+ron_prefetch(const void *record, size_t len)
+{
+    __builtin_prefetch(record);
+    __builtin_prefetch((const char *) record + len - 1);
+}
+
+
 void
 ron_state_prefetch(const ron_state_t *st, uint64_t hash, unsigned stage)
 {
@@ -445,7 +455,7 @@ ron_state_prefetch(const ron_state_t *st, uint64_t hash, unsigned stage)
     a = ron_account_at(st, no);
 
     if (stage == 1) {
-        __builtin_prefetch(a);
+        ron_prefetch(a, sizeof(ron_account_t));
         return;
     }
 
@@ -453,7 +463,7 @@ ron_state_prefetch(const ron_state_t *st, uint64_t hash, unsigned stage)
                        + (size_t) (a->name % RON_NAME_CHUNK) * 4);
 
     if (a->first != RON_NONE) {
-        __builtin_prefetch(ron_balance_at(st, a->first));
+        ron_prefetch(ron_balance_at(st, a->first), sizeof(ron_balance_rec_t));
     }
 }
 

@@ -188,6 +188,8 @@ ron_tag_segment_new(const ron_tag_info_t *info, uint64_t block_n,
         return NULL;
     }
 
+    ron_memory_large(seg->line, (size_t) line_n * RON_TAG_LINE_LEN);
+
     return seg;
 }
 

@@ -23,6 +23,7 @@
  */
 
 #include "ron_tag_table.h"
+#include "ron_port.h"
 
 #include <stdlib.h>
 
@@ -57,6 +58,9 @@ ron_tag_table_alloc(ron_tag_table_t *t, size_t home_n)
     if (t->slot == NULL) {
         return RON_ENOMEM;
     }
+
+    ron_memory_large(t->slot, (home_n + RON_TAG_RUN_OFF)
+                              * sizeof(ron_tag_slot_t));
 
     t->home_n = home_n;
     t->slot_n = home_n + RON_TAG_RUN_OFF;

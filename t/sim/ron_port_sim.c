@@ -116,6 +116,14 @@ ron_random(void *buf, size_t len)
 }
 
 
+void
+ron_memory_large(void *p, size_t len)
+{
+    (void) p;
+    (void) len;
+}
+
+
 /* ---- files -------------------------------------------------------------- */
 
 ron_status_t
