@@ -99,7 +99,7 @@ ron_api_event_unit(const uint8_t key[32], const ron_unit_t *unit,
         if (reason != RON_REASON_OK) {
             ron_api_event_fill(key, &unit->ops[i], reason, &event);
 
-        } else if (ron_entry_decode(r->bytes, &e) == RON_OK) {
+        } else if (r != NULL && ron_entry_decode(r->bytes, &e) == RON_OK) {
             event.seq = e.seq;
             event.time_ms = e.time_ms;
             ron_api_event_fill(key, &e, reason, &event);

@@ -388,7 +388,7 @@ bench_sync_only(const bench_conf_t *conf)
     hist = calloc(1, sizeof(ron_hist_t));
     rate = hist != NULL ? bench_syncs(conf, hist) : 0;
 
-    if (rate <= 0) {
+    if (hist == NULL || rate <= 0) {
         fprintf(stderr, "ronctl: no file can be synced in %s\n", conf->dir);
         free(hist);
         return RON_EXIT_IO;

@@ -123,7 +123,7 @@ ron_batch_match(ron_engine_t *en, ron_work_t *w, const ron_unit_t *unit,
     ron_str_t     scope, first;
     ron_result_t  refused;
 
-    if (!unit->has_match) {
+    if (!unit->has_match || unit->op_n == 0) {
         return true;
     }
 

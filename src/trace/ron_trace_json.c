@@ -240,7 +240,7 @@ ron_span_time(ron_buf_t *out, const ron_trace_conf_t *conf, const char *key,
     uint64_t us)
 {
     ron_buf_printf(out, ",\"%s\":\"%lld000\"", key,
-                   (long long) ((int64_t) us + conf->wall_us));
+                   (long long) us + (long long) conf->wall_us);
 }
 
 
