@@ -78,9 +78,18 @@ ron_tag_table_free(ron_tag_table_t *t)
 }
 
 
+/*
+ * One that holds nothing is all zeroes already.  Touching tens of megabytes
+ * that nobody uses would make them resident, and every start late.
+ */
+
 void
 ron_tag_table_clear(ron_tag_table_t *t)
 {
+    if (t->used == 0) {
+        return;
+    }
+
     memset(t->slot, 0, t->slot_n * sizeof(ron_tag_slot_t));
     t->used = 0;
 }
