@@ -453,6 +453,13 @@ ngx_http_ron_health(ron_api_health_t *h)
 
     h->has_beat = true;
     h->state = beat.state;
+
+    /* the helper's word over its socket is newer than its last beat */
+
+    if (ngx_ron_ipc_state() != RON_STATE_STARTING) {
+        h->state = ngx_ron_ipc_state();
+    }
+
     h->seq = beat.seq;
     h->commit_depth = beat.commit_depth;
     h->age_ms = now_us > beat.beat_us ? (now_us - beat.beat_us) / 1000 : 0;

@@ -85,6 +85,7 @@ typedef struct {
     ngx_event_t          tick;              /* set while calls are sent */
     ngx_msec_t           heard_at;
     ngx_msec_t           backoff;
+    ngx_msec_t           lost_at;
 
     struct sockaddr_un   sockaddr;
     socklen_t            socklen;
@@ -767,9 +768,16 @@ ngx_ron_ipc_connect(ngx_event_t *ev)
         return;
     }
 
-    ipc->backoff = ipc->backoff ? ngx_min(ipc->backoff * 2,
-                                          NGX_RON_IPC_BACKOFF_MAX)
-                                : NGX_RON_IPC_BACKOFF_MIN;
+    /* one that was killed is there again within a part of a second */
+
+    if (ngx_current_msec - ipc->lost_at < NGX_RON_IPC_TRY
+        || ipc->backoff == 0)
+    {
+        ipc->backoff = NGX_RON_IPC_BACKOFF_MIN / 2;
+
+    } else {
+        ipc->backoff = ngx_min(ipc->backoff * 2, NGX_RON_IPC_BACKOFF_MAX);
+    }
 
     ngx_add_timer(&ipc->connect,
                   ipc->backoff + ngx_random() % NGX_RON_IPC_JITTER);
@@ -879,6 +887,7 @@ ngx_ron_ipc_close(ngx_uint_t level, const char *why)
 
     ngx_close_connection(ipc->connection);
     ipc->connection = NULL;
+    ipc->lost_at = ngx_current_msec;
 
     ron_client_reset(ipc->client);
 

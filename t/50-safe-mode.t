@@ -62,7 +62,10 @@ ok(until_ok(10, sub { (toggles($s, 'off', 'replay') || 0) == 1 }),
    'one replay ends');
 is(toggles($s, 'on', 'replay'), 1, 'and one began');
 ok($s->wait_ready, 'ready again');
-is(metric($s, 'ledger_safe_mode{service="ledger"}'), 0, 'not in safe mode');
+ok(until_ok(5, sub {
+    metric($s, 'ledger_safe_mode{service="ledger"}') == 0
+        && $s->log =~ /left safe mode/
+}), 'not in safe mode');
 
 my @lines = grep { /ledger is/ } split /\n/, $s->log;
 is((grep { /safe_mode: replay: / } @lines), 1, 'one line when it begins');
@@ -79,7 +82,10 @@ is(toggles($s, 'on', 'replay'), 1, 'is no reason for a replay');
 # nothing was committed by this helper: its last line knows the root
 
 ok($s->reload, 'another one');
-ok($s->wait_ready, 'ready');
+ok(until_ok(10, sub {
+    my @helpers = $s->titled('cache manager process');
+    @helpers == 1 && $s->log =~ /#$helpers[0]: ron: ledger is running/;
+}), 'its helper has the ledger');
 $s->quit;
 my ($last) = reverse grep { /"event":"shutdown"/ } split /\n/, $s->log;
 like($last, qr/"leaked":0,"seq":5,"root":"[0-9a-f]{64}"/,
@@ -117,8 +123,9 @@ overwrite($s->dir . '/old.db', "$dir/ledger.db");
 $s->start(nowait => 1) or BAIL_OUT('no server');
 ok(until_ok(10, sub { unsafe_state($s) eq 'safe_mode' }),
    'a journal that was cut: safe mode') or diag(unsafe_state($s), $s->log);
-like($s->log, qr/gap: the journal ends at seq 6, but history\.db has /,
-     'which names both');
+ok(until_ok(5, sub {
+    $s->log =~ /gap: the journal ends at seq 6, but history\.db has /
+}), 'which names both');
 my $r = $s->post('/v1/issue', { to => 'acc', asset => 'ron',
     amount_minor => '1' }, key => 'k-gap');
 is($r->{status}, 503, 'nothing is written');

@@ -33,7 +33,7 @@ my @of_a_worker = qw(ingress prevalidator health metrics admin);
 
 my $s = RonTest->new(workers => 2);
 $s->start or BAIL_OUT('no server');
-metrics($s);
+until_ok(5, sub { metrics($s); tasks('spawned', 'ledger', 'committer') });
 
 for my $kind (@of_a_worker) {
     is(tasks('spawned', 'ledger', $kind), 2, "$kind: two worker processes");

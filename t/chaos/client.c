@@ -996,7 +996,8 @@ run(void)
         flying = conns_feed(now);
 
         if (stopping && ((replaying && flying == 0 && again.head == NULL
-                          && twice.head == NULL) || now >= last))
+                          && twice.head == NULL)
+                         || (last != 0 && now >= last)))
         {
             break;
         }
