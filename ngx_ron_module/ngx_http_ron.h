@@ -306,7 +306,6 @@ ngx_int_t ngx_http_ron_ops(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx);
 /* ---- work that blocks, in a thread of the pool -------------------------- */
 
 typedef struct ngx_http_ron_task_s    ngx_http_ron_task_t;
-typedef struct ngx_http_ron_reader_s  ngx_http_ron_reader_t;
 
 /*
  * `work` runs in a thread and knows nothing of NGINX; it has a reader of the
@@ -331,9 +330,9 @@ struct ngx_http_ron_task_s {
     uint64_t                 b;
     uint64_t                 c;
     bool                     flag;
+    ron_nodes_t             *nodes;
     bool                     always;        /* `after`, whatever came of it */
     ngx_http_ron_ctx_t      *ctx;
-    ngx_http_ron_reader_t   *owner;
 };
 
 /*
@@ -348,6 +347,14 @@ ngx_int_t ngx_http_ron_task_post(ngx_http_request_t *r,
 /* For `work`: a refusal. */
 ron_status_t ngx_http_ron_task_refuse(ngx_http_ron_task_t *task,
     ron_reason_t reason, const char *text);
+
+/* For `work`: what a reading function of the API said. */
+ron_status_t ngx_http_ron_ledger_range(ngx_http_ron_task_t *task,
+    ron_status_t rc);
+
+/* GET /ledger/proof/inclusion */
+ngx_int_t ngx_http_ron_proof_inclusion(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx);
 
 /* The reply when there is no task. */
 ngx_int_t ngx_http_ron_no_ledger(ngx_http_request_t *r);

@@ -23,10 +23,6 @@ static ngx_int_t ngx_http_ron_ledger_checkpoint(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 static ron_status_t ngx_http_ron_ledger_checkpoint_work(
     ngx_http_ron_task_t *task);
-static ngx_int_t ngx_http_ron_ledger_inclusion(ngx_http_request_t *r,
-    ngx_http_ron_ctx_t *ctx);
-static ron_status_t ngx_http_ron_ledger_inclusion_work(
-    ngx_http_ron_task_t *task);
 static ngx_int_t ngx_http_ron_ledger_consistency(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 static ron_status_t ngx_http_ron_ledger_consistency_work(
@@ -60,8 +56,6 @@ static ngx_int_t ngx_http_ron_ledger_admin(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 static void ngx_http_ron_ledger_admin_answer(void *data, ngx_int_t rc,
     ron_frame_type_t type, ron_str_t payload);
-static ron_status_t ngx_http_ron_ledger_range(ngx_http_ron_task_t *task,
-    ron_status_t rc);
 static char *ngx_http_ron_ledger(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
@@ -103,7 +97,7 @@ static ngx_http_ron_route_t  ngx_http_ron_ledger_routes[] = {
       ngx_http_ron_ledger_checkpoint, RON_D_ROUTE_LEDGER_CHECKPOINT },
 
     { ngx_string("proof/inclusion"), NGX_HTTP_GET, NGX_HTTP_RON_OPEN, 0, 0,
-      ngx_http_ron_ledger_inclusion, RON_D_ROUTE_LEDGER_PROOF_INCLUSION },
+      ngx_http_ron_proof_inclusion, RON_D_ROUTE_LEDGER_PROOF_INCLUSION },
 
     { ngx_string("proof/consistency"), NGX_HTTP_GET, NGX_HTTP_RON_OPEN, 0, 0,
       ngx_http_ron_ledger_consistency,
@@ -418,7 +412,7 @@ ngx_http_ron_ledger_checkpoint_work(ngx_http_ron_task_t *task)
 
 /* What the tree does not have is the client's mistake, not ours. */
 
-static ron_status_t
+ron_status_t
 ngx_http_ron_ledger_range(ngx_http_ron_task_t *task, ron_status_t rc)
 {
     switch (rc) {
@@ -437,44 +431,6 @@ ngx_http_ron_ledger_range(ngx_http_ron_task_t *task, ron_status_t rc)
     default:
         return rc;
     }
-}
-
-
-static ngx_int_t
-ngx_http_ron_ledger_inclusion(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
-{
-    uint64_t              seq, size;
-    ngx_http_ron_task_t  *task;
-
-    if (ngx_http_ron_arg_u64(ctx, "seq", 0, &seq) != NGX_OK || seq == 0) {
-        return ngx_http_ron_refuse(r, RON_REASON_MALFORMED,
-                                   "not a sequence number", "seq");
-    }
-
-    if (ngx_http_ron_arg_u64(ctx, "size", 0, &size) != NGX_OK) {
-        return ngx_http_ron_refuse(r, RON_REASON_MALFORMED, "not a number",
-                                   "size");
-    }
-
-    task = ngx_http_ron_task(r, ctx, ngx_http_ron_ledger_inclusion_work);
-    if (task == NULL) {
-        return ngx_http_ron_no_ledger(r);
-    }
-
-    task->a = seq;
-    task->b = size;
-
-    return ngx_http_ron_task_post(r, task);
-}
-
-
-static ron_status_t
-ngx_http_ron_ledger_inclusion_work(ngx_http_ron_task_t *task)
-{
-    return ngx_http_ron_ledger_range(task,
-               ron_api_inclusion(task->reader,
-                                 ron_store_meta(task->store)->digest,
-                                 task->a, task->b, &task->out));
 }
 
 

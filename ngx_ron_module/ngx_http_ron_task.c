@@ -1,8 +1,8 @@
 
 /*
  * Reading the ledger blocks, so it is done in threads of NGINX's pool.  The
- * worker owns the handle of the store and a list of readers; a task borrows
- * one, which its thread opens when it is new, and gives it back.
+ * worker owns the handle of the store; every thread opens a reader of its own
+ * at its first task and keeps it, so there are never more than threads.
  *
  * A request whose client goes away while its task runs is kept by NGINX
  * (r->main->blocked) until the thread is done.
@@ -16,12 +16,6 @@
 #define NGX_HTTP_RON_OUT_MAX  (8 * 1024 * 1024)
 
 
-struct ngx_http_ron_reader_s {
-    ngx_http_ron_reader_t  *next;
-    ron_reader_t           *reader;
-};
-
-
 static ron_store_t *ngx_http_ron_task_store(ngx_http_request_t *r);
 static void ngx_http_ron_task_thread(void *data, ngx_log_t *log);
 static void ngx_http_ron_task_event(ngx_event_t *ev);
@@ -33,8 +27,12 @@ static ngx_int_t ngx_http_ron_task_answer(ngx_http_request_t *r,
 
 /* a worker's */
 
-static ron_store_t            *ngx_http_ron_store;
-static ngx_http_ron_reader_t  *ngx_http_ron_readers;
+static ron_store_t  *ngx_http_ron_store;
+
+
+/* a thread's */
+
+static _Thread_local ron_reader_t  *ngx_http_ron_reader;
 
 
 ngx_http_ron_task_t *
@@ -143,25 +141,9 @@ ngx_int_t
 ngx_http_ron_task_post(ngx_http_request_t *r, ngx_http_ron_task_t *task)
 {
     ngx_thread_task_t         *thread;
-    ngx_http_ron_reader_t     *owner;
     ngx_http_ron_main_conf_t  *rmcf;
 
     rmcf = ngx_http_get_module_main_conf(r, ngx_http_ron_module);
-
-    owner = ngx_http_ron_readers;
-
-    if (owner) {
-        ngx_http_ron_readers = owner->next;
-
-    } else {
-        owner = ngx_calloc(sizeof(ngx_http_ron_reader_t),
-                           r->connection->log);
-        if (owner == NULL) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-    }
-
-    task->owner = owner;
 
     thread = task->ctx->data;
     thread->handler = ngx_http_ron_task_thread;
@@ -169,9 +151,6 @@ ngx_http_ron_task_post(ngx_http_request_t *r, ngx_http_ron_task_t *task)
     thread->event.data = task;
 
     if (ngx_thread_task_post(rmcf->thread_pool, thread) != NGX_OK) {
-        owner->next = ngx_http_ron_readers;
-        ngx_http_ron_readers = owner;
-
         if (task->always) {
             return NGX_BUSY;
         }
@@ -196,27 +175,27 @@ ngx_http_ron_task_thread(void *data, ngx_log_t *log)
 {
     ngx_http_ron_task_t  *task = data;
 
-    if (task->owner->reader == NULL) {
+    if (ngx_http_ron_reader == NULL) {
 
-        task->rc = ron_reader_open(task->store, &task->owner->reader);
+        task->rc = ron_reader_open(task->store, &ngx_http_ron_reader);
 
         if (task->rc != RON_OK) {
-            task->owner->reader = NULL;
+            ngx_http_ron_reader = NULL;
             (void) ngx_http_ron_task_refuse(task, RON_REASON_RETRY_LATER,
                                             "the ledger cannot be read now");
             return;
         }
     }
 
-    task->reader = task->owner->reader;
+    task->reader = ngx_http_ron_reader;
     task->rc = task->work(task);
 
     if (task->rc != RON_OK && task->rc != RON_EINVAL) {
 
         /* what is wrong with the reader may be gone with a new one */
 
-        ron_reader_close(task->owner->reader);
-        task->owner->reader = NULL;
+        ron_reader_close(ngx_http_ron_reader);
+        ngx_http_ron_reader = NULL;
 
         (void) ngx_http_ron_task_refuse(task, RON_REASON_INTERNAL,
                                         "the ledger could not be read");
@@ -236,9 +215,6 @@ ngx_http_ron_task_event(ngx_event_t *ev)
     c = r->connection;
 
     ngx_http_set_log_request(c->log, r);
-
-    task->owner->next = ngx_http_ron_readers;
-    ngx_http_ron_readers = task->owner;
 
     r->main->blocked--;
     r->aio = 0;

@@ -138,6 +138,11 @@ ngx_http_ron_vars_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
         break;
 
     case NGX_HTTP_RON_VAR_STATUS:
+        if (status < 100) {
+            p = ngx_sprintf(p, "%ui", status);
+            break;
+        }
+
         *p++ = (u_char) ('0' + status / 100 % 10);
         *p++ = (u_char) ('0' + status / 10 % 10);
         *p++ = (u_char) ('0' + status % 10);

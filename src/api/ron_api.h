@@ -18,6 +18,7 @@
 #include "ron_cap.h"
 #include "ron_json.h"
 #include "ron_msg.h"
+#include "ron_nodes.h"
 #include "ron_policy.h"
 #include "ron_store.h"
 #include "ron_unit.h"
@@ -331,6 +332,15 @@ ron_status_t ron_api_entries(ron_reader_t *reader, uint64_t from,
     uint64_t to, ron_buf_t *out, uint64_t *watermark);
 ron_status_t ron_api_inclusion(ron_reader_t *reader, ron_digest_t digest,
     uint64_t seq, uint64_t size, ron_buf_t *out);
+
+/* The same with a cache of the tree, which it fills. */
+ron_status_t ron_api_inclusion_cached(ron_reader_t *reader,
+    ron_nodes_t *nodes, ron_digest_t digest, uint64_t seq, uint64_t size,
+    ron_buf_t *out);
+ron_status_t ron_api_inclusion_put(ron_buf_t *out, uint64_t seq,
+    uint64_t size, const ron_hash_t *leaf, const ron_hash_t *root,
+    const ron_proof_t *proof);
+
 ron_status_t ron_api_consistency(ron_reader_t *reader, ron_digest_t digest,
     uint64_t from, uint64_t to, ron_buf_t *out);
 

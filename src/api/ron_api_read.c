@@ -333,12 +333,57 @@ ron_api_inclusion(ron_reader_t *reader, ron_digest_t digest, uint64_t seq,
         return rc;
     }
 
+    return ron_api_inclusion_put(out, seq, size, &leaf, &root, &proof);
+}
+
+
+ron_status_t
+ron_api_inclusion_cached(ron_reader_t *reader, ron_nodes_t *nodes,
+    ron_digest_t digest, uint64_t seq, uint64_t size, ron_buf_t *out)
+{
+    uint64_t           head;
+    ron_hash_t         root, leaf;
+    ron_proof_t        proof;
+    ron_status_t       rc;
+    ron_tile_reader_t  tiles;
+
+    rc = ron_api_size(reader, &head, &root);
+    if (rc != RON_OK) {
+        return rc;
+    }
+
+    size = size == 0 ? head : size;
+
+    if (seq == 0 || seq > size || size > head) {
+        return RON_ERANGE;
+    }
+
+    tiles.reader = reader;
+    tiles.digest = digest;
+
+    rc = ron_nodes_inclusion(nodes, seq - 1, size, ron_tile_from_reader,
+                             &tiles, &leaf, &root, &proof);
+
+    if (rc == RON_AGAIN) {
+        return ron_api_inclusion(reader, digest, seq, size, out);
+    }
+
+    return rc == RON_OK ? ron_api_inclusion_put(out, seq, size, &leaf, &root,
+                                                &proof)
+                        : rc;
+}
+
+
+ron_status_t
+ron_api_inclusion_put(ron_buf_t *out, uint64_t seq, uint64_t size,
+    const ron_hash_t *leaf, const ron_hash_t *root, const ron_proof_t *proof)
+{
     ron_buf_put_u8(out, '{');
     ron_json_put_member_u64(out, ron_str("seq"), seq);
     ron_json_put_member_u64(out, ron_str("size"), size);
-    ron_api_put_hash(out, ron_str("leaf"), &leaf);
-    ron_api_put_hash(out, ron_str("root"), &root);
-    ron_api_put_path(out, &proof);
+    ron_api_put_hash(out, ron_str("leaf"), leaf);
+    ron_api_put_hash(out, ron_str("root"), root);
+    ron_api_put_path(out, proof);
     ron_buf_put_u8(out, '}');
 
     return ron_buf_status(out);

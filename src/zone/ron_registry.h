@@ -70,6 +70,7 @@
     X(SNAPSHOT, "snapshot", 33,                                               \
       "snapshot thread: what it was asked for, and how far it is")            \
     X(SPANS, "spans", 35, "helper: times of its batches, for traces")         \
+    X(NODES, "nodes", 37, "worker and its threads: nodes of proofs")          \
     X(SLAB, "slab", 40,                                                       \
       "NGINX's own mutex of a zone: allocation, one record of a trace")
 
