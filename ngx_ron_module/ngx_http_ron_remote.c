@@ -232,7 +232,9 @@ ngx_http_ron_remote_text(ngx_http_request_t *r, ngx_http_ron_rcall_t *call,
     *p++ = CR;
     *p++ = LF;
 
-    p = ngx_cpymem(p, body.data, body.len);
+    if (body.len) {
+        p = ngx_cpymem(p, body.data, body.len);
+    }
 
     call->text.len = p - call->text.data;
 

@@ -46,18 +46,6 @@ sub entry_of {
     return $e;
 }
 
-sub refusal {
-    my ($h, $code) = @_;
-
-    for my $op (values %{ $h->{ops} }) {
-        for my $t (@{ $op->{tries} }) {
-            return ($op, $t) if $t->[3] =~ /"code":"$code"/;
-        }
-    }
-
-    die "no $code";
-}
-
 my @controls = (
     [ 'the last entries are lost', qr/is not in the journal/, sub {
         my ($h) = @_;
@@ -127,9 +115,14 @@ my @controls = (
     } ],
     [ 'a refusal without a reason', qr/right in no state/, sub {
         my ($h) = @_;
-        my ($op, $t) = refusal($h, 'NONCE_CONFLICT');
-        $t->[3] =~ s/NONCE_CONFLICT/INSUFFICIENT_FUNDS/g;
-        $op->{body} =~ s/"amount_minor":"\d+"/"amount_minor":"0"/g;
+        my $t = done_op($h, qr/transfer/)->{end};
+
+        $h->{ops}{made} = { key => 'made', path => '/v1/transfer',
+            begin => $t, end => 9e18,
+            body => '{"from":"a0","to":"a1","asset":"ron",'
+                    . '"amount_minor":"0","nonce":1}',
+            tries => [ [ $t, $t + 1, 409,
+                         '{"code":"INSUFFICIENT_FUNDS"}' ] ] };
     } ],
     [ 'refused, and done', qr/every answer said no/, sub {
         my ($h) = @_;

@@ -36,3 +36,8 @@ ROUNDS ?= 5
 
 chaos: all chaos-build       ## faults of machines under load (ROUNDS=n)
 	@RON_CHAOS_ROUNDS=$(ROUNDS) prove -v -It/lib t/43-chaos.t
+
+.PHONY: soak
+
+soak: all chaos-build        ## memory, descriptors, processes over MIN minutes
+	@RON_SOAK_SECONDS=$$(( $(MIN) * 60 )) prove -v -It/lib t/44-soak.t

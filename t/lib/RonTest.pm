@@ -167,6 +167,9 @@ sub nginx {
         open STDIN, '<', '/dev/null';
         open STDOUT, '>', $out;
         open STDERR, '>&', \*STDOUT;
+        $ENV{LD_PRELOAD} = join ' ', $ENV{RON_PRELOAD},
+                                grep { defined } $ENV{LD_PRELOAD}
+            if $ENV{RON_PRELOAD};           # a sanitizer's runtime
         exec @cmd or POSIX::_exit(127);
     }
 
