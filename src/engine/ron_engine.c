@@ -31,6 +31,7 @@ static void ron_engine_thread(void *arg);
 static ron_work_t *ron_engine_take_locked(ron_engine_t *en);
 static void ron_engine_run(ron_engine_t *en, ron_work_t *w);
 static bool ron_engine_failed(ron_engine_t *en);
+static ron_status_t ron_engine_ready(ron_engine_t *en);
 static ron_work_t *ron_work_get(ron_engine_t *en, uint32_t units);
 static void ron_work_free(ron_work_t *w);
 static void ron_work_put_back(ron_engine_t *en, ron_work_t *w);
@@ -500,6 +501,28 @@ ron_engine_drift(ron_engine_t *en, uint64_t ours_us, uint64_t wall_us)
 /* ---- deciding ----------------------------------------------------------- */
 
 
+/*
+ * Both under one lock: there is no room in an engine that has failed, and who
+ * is told "again" for that believes that a batch of expired holds was made.
+ */
+
+static ron_status_t
+ron_engine_ready(ron_engine_t *en)
+{
+    ron_status_t  status;
+
+    ron_mutex_lock(en->mutex);
+
+    status = (en->failed || !en->writer) ? RON_EIO
+             : en->queue.n >= en->conf.queue_batches ? RON_AGAIN
+             : RON_OK;
+
+    ron_mutex_unlock(en->mutex);
+
+    return status;
+}
+
+
 ron_status_t
 ron_engine_decide(ron_engine_t *en, uint64_t time_ms, uint64_t now_us,
     ron_unit_t **units, uint32_t n)
@@ -509,12 +532,9 @@ ron_engine_decide(ron_engine_t *en, uint64_t time_ms, uint64_t now_us,
     ron_work_t   *w;
     ron_status_t  status;
 
-    if (!en->writer || ron_engine_failed(en)) {
-        return RON_EIO;
-    }
-
-    if (ron_engine_room(en) == 0) {
-        return RON_AGAIN;
+    status = ron_engine_ready(en);
+    if (status != RON_OK) {
+        return status;
     }
 
     too_many = ron_state_expired_n(&en->state, time_ms, RON_EXPIRED_MAX)
