@@ -6,8 +6,9 @@
 use strict;
 use warnings;
 
-use Cwd qw(abs_path);
-use File::Path qw(make_path);
+use lib 't/lib';
+use RonNpm;
+
 use File::Temp;
 use Test::More;
 
@@ -19,22 +20,11 @@ my $program = "$build/t/unit/blake3_test";
 
 plan skip_all => "no $program" if !-x $program;
 
-my $npm = "$build/npm/noble-$version";
-my $module = "$npm/node_modules/$package";
+my $modules = RonNpm::install("$package\@$version");
+ok($modules, "$package $version is installed")
+    or BAIL_OUT("cannot compare hashes without $package");
 
-install() if !-e "$module/blake3.js";
-
-# Without a network there is nothing to compare with, but saying so is up to
-# whoever runs this: a comparison that quietly does not happen is none.
-
-plan skip_all => "RON_OFFLINE, and no $package"
-    if $ENV{RON_OFFLINE} && !-e "$module/blake3.js";
-
-if (!ok(-e "$module/blake3.js", "$package $version is installed")) {
-    diag('RON_OFFLINE=1 skips what needs a network');
-    done_testing();
-    exit 1;
-}
+my $module = "$modules/$package";
 
 my $script = File::Temp->new(SUFFIX => '.js');
 print $script <<'EOJ';
@@ -59,7 +49,7 @@ my @ours = run($program, '--vectors');
 my @lengths = map { /^(\d+) / } @ours;
 cmp_ok(scalar @lengths, '>=', 20, 'lengths to compare');
 
-my @theirs = run('node', $script->filename, abs_path($module), @lengths);
+my @theirs = run('node', $script->filename, $module, @lengths);
 is(scalar @theirs, scalar @ours, 'as many answers');
 
 for my $i (0 .. $#ours) {
@@ -67,34 +57,6 @@ for my $i (0 .. $#ours) {
 }
 
 done_testing();
-
-
-# Into a directory of its own first: an interrupted install is not one.
-
-sub install {
-    my $work = "$npm.$$";
-
-    make_path($work);
-
-    # node trusts its own list, and this machine may trust more
-
-    my $trusted = '/etc/ssl/certs/ca-certificates.crt';
-    local $ENV{NODE_EXTRA_CA_CERTS} = $ENV{NODE_EXTRA_CA_CERTS} || $trusted
-        if -e $trusted;
-
-    system("npm install --prefix '$work' --no-audit --no-fund --no-save"
-           . " --no-package-lock --ignore-scripts"
-           . " --fetch-retries=2 --fetch-retry-mintimeout=2000"
-           . " '$package\@$version' >'$work/log' 2>&1 </dev/null") == 0
-        or diag(`tail -n 20 '$work/log'`);
-
-    if (-e "$work/node_modules/$package/blake3.js" && !-e $module) {
-        system('rm', '-rf', $npm);
-        rename($work, $npm);
-    }
-
-    system('rm', '-rf', $work);
-}
 
 
 sub run {

@@ -11,8 +11,9 @@
 use strict;
 use warnings;
 
-use Cwd qw(abs_path);
-use File::Path qw(make_path);
+use lib 't/lib';
+use RonNpm;
+
 use File::Temp;
 use MIME::Base64 qw(encode_base64);
 use Test::More;
@@ -26,12 +27,11 @@ my $here = 't/unit/cap_interop';
 
 plan skip_all => "no $build/libron.a" if !-e "$build/libron.a";
 
-my $npm = "$build/npm/macaroon-$version";
-my $module = "$npm/node_modules/$package";
-
-install() if !-e "$module/package.json";
-ok(-e "$module/package.json", "$package $version is installed")
+my $modules = RonNpm::install("$package\@$version");
+ok($modules, "$package $version is installed")
     or BAIL_OUT("cannot compare tokens without $package");
+
+my $module = "$modules/$package";
 
 my $dir = File::Temp->newdir;
 my $secret = join '', map { chr(255 - 7 * $_) } 0 .. 31;
@@ -79,7 +79,7 @@ my @ours = ours(map { my ($id, @rest) = @$_;
 
 my %theirs = (
     npm => {
-        mint => sub { run('node', "$here/npm.js", abs_path($module), @_) },
+        mint => sub { run('node', "$here/npm.js", $module, @_) },
         from => sub { $_[0] },
         to => sub { $_[0] },
     },
@@ -316,22 +316,4 @@ sub write_file {
     open(my $file, '>', $name) or die "$name: $!";
     print $file $text;
     close($file) or die "$name: $!";
-}
-
-
-# Into a directory of its own first: an interrupted install is not one.
-
-sub install {
-    my $work = "$npm.$$";
-
-    make_path($work);
-
-    system("npm install --prefix '$work' --no-audit --no-fund --no-save"
-           . " --no-package-lock --ignore-scripts"
-           . " '$package\@$version' >'$work/log' 2>&1 </dev/null") == 0
-        or diag(`tail -n 20 '$work/log'`);
-
-    if (!rename($work, $npm)) {
-        system('rm', '-rf', $work);
-    }
 }

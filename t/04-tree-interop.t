@@ -8,8 +8,9 @@
 use strict;
 use warnings;
 
-use Cwd qw(abs_path);
-use File::Path qw(make_path);
+use lib 't/lib';
+use RonNpm;
+
 use File::Temp;
 use Test::More;
 
@@ -22,12 +23,11 @@ my $here = 't/unit/tree_interop';
 
 plan skip_all => "no $build/libron.a" if !-e "$build/libron.a";
 
-my $npm = "$build/npm/rfc9162-$version";
-my $module = "$npm/node_modules/$package";
-
-install() if !-e "$module/dist/index.js";
-ok(-e "$module/dist/index.js", "$package $version is installed")
+my $modules = RonNpm::install("$package\@$version");
+ok($modules, "$package $version is installed")
     or BAIL_OUT("cannot compare trees without $package");
+
+my $module = "$modules/$package";
 
 my $dir = File::Temp->newdir;
 my $program = "$dir/tree_interop";
@@ -98,7 +98,7 @@ sub ask {
     close($questions);
 
     return run('sh', '-c', 'exec node "$1" "$2" <"$3"', 'sh',
-               "$here/theirs.js", abs_path($module), $questions->filename);
+               "$here/theirs.js", $module, $questions->filename);
 }
 
 
@@ -112,24 +112,6 @@ sub compile {
     return system("$cc -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror"
                   . " $includes $here/tree_interop.c -o $program"
                   . " $build/libron.a $blake3 -lcrypto -lpthread") == 0;
-}
-
-
-# Into a directory of its own first: an interrupted install is not one.
-
-sub install {
-    my $work = "$npm.$$";
-
-    make_path($work);
-
-    system("npm install --prefix '$work' --no-audit --no-fund --no-save"
-           . " --no-package-lock --ignore-scripts"
-           . " '$package\@$version' >'$work/log' 2>&1 </dev/null") == 0
-        or diag(`tail -n 20 '$work/log'`);
-
-    if (!rename($work, $npm)) {
-        system('rm', '-rf', $work);
-    }
 }
 
 

@@ -7,8 +7,9 @@
 use strict;
 use warnings;
 
-use Cwd qw(abs_path);
-use File::Path qw(make_path);
+use lib 't/lib';
+use RonNpm;
+
 use File::Temp;
 use JSON::PP;
 use MIME::Base64 qw(encode_base64);
@@ -23,21 +24,13 @@ my $verify = 'tools/verify/verify.mjs';
 
 plan skip_all => "no $program" if !-x $program;
 
-my $npm = "$build/npm/noble-$version";
-my $module = "$npm/node_modules/$package";
+my $modules = RonNpm::install("$package\@$version");
+ok($modules, "$package $version is installed")
+    or BAIL_OUT("cannot compare formats without $package");
 
-install() if !-e "$module/blake3.js";
+my $module = "$modules/$package";
 
-plan skip_all => "RON_OFFLINE, and no $package"
-    if $ENV{RON_OFFLINE} && !-e "$module/blake3.js";
-
-if (!ok(-e "$module/blake3.js", "$package $version is installed")) {
-    diag('RON_OFFLINE=1 skips what needs a network');
-    done_testing();
-    exit 1;
-}
-
-$ENV{NODE_PATH} = abs_path("$npm/node_modules");
+$ENV{NODE_PATH} = $modules;
 
 my $dir = File::Temp->newdir;
 my $tree = JSON::PP->new->utf8->decode(slurp('t/vectors/tree.json'));
@@ -460,30 +453,4 @@ sub spew {
     open(my $file, '>:raw', $path) or die "$path: $!";
     print $file $text;
     close($file) or die "$path: $!";
-}
-
-
-# Into a directory of its own first: an interrupted install is not one.
-
-sub install {
-    my $work = "$npm.$$";
-
-    make_path($work);
-
-    my $trusted = '/etc/ssl/certs/ca-certificates.crt';
-    local $ENV{NODE_EXTRA_CA_CERTS} = $ENV{NODE_EXTRA_CA_CERTS} || $trusted
-        if -e $trusted;
-
-    system("npm install --prefix '$work' --no-audit --no-fund --no-save"
-           . " --no-package-lock --ignore-scripts"
-           . " --fetch-retries=2 --fetch-retry-mintimeout=2000"
-           . " '$package\@$version' >'$work/log' 2>&1 </dev/null") == 0
-        or diag(`tail -n 20 '$work/log'`);
-
-    if (-e "$work/node_modules/$package/blake3.js" && !-e $module) {
-        system('rm', '-rf', $npm);
-        rename($work, $npm);
-    }
-
-    system('rm', '-rf', $work);
 }
