@@ -48,6 +48,8 @@ test|npm|cmd npm|a second BLAKE3 to compare with
 test|debhelper|cmd dh|builds the Debian package
 test|dpkg-dev|cmd dpkg-buildpackage|builds the Debian package
 test|man-db|cmd man|checks the manual page
+test|chromium|cmd chromium|a browser for the walk-through
+test|chromium-driver|cmd chromedriver|a browser for the walk-through
 test|ca-certificates|file /etc/ssl/certs/ca-certificates.crt|npm fetches over TLS
 bench|postgresql-15|file /usr/lib/postgresql/15/bin/pgbench|a peer to compare with
 bench|postgresql-client-15|cmd psql|fills that peer
