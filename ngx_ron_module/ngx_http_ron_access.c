@@ -469,7 +469,9 @@ ngx_http_ron_access_capability(ngx_http_request_t *r,
         }
     }
 
-    return ngx_http_ron_limit_rate(r, ctx);
+    /* who has forged a capability must not use up its rate */
+
+    return ctx->genuine ? ngx_http_ron_limit_rate(r, ctx) : NGX_OK;
 }
 
 

@@ -9,6 +9,7 @@
  * no, everything else is no answer.  Without an answer nothing is done.
  */
 
+#include "ngx_http_ron_limit.h"
 #include "ngx_http_ron_remote.h"
 #include "ron_port.h"
 
@@ -100,7 +101,11 @@ ngx_http_ron_check_token_answer(ngx_http_ron_ctx_t *ctx,
         ctx->genuine = 1;
         ngx_http_ron_token_keep(r, ctx->token, ctx->cap);
 
-        rc = ngx_http_ron_go(r, ctx);
+        rc = ngx_http_ron_limit_rate(r, ctx);
+
+        if (rc == NGX_OK && !ctx->replied) {
+            rc = ngx_http_ron_go(r, ctx);
+        }
 
     } else {
         if (rc == NGX_OK) {

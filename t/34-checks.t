@@ -416,6 +416,19 @@ cmp_ok(scalar asked('/kms/verify'), '<=', 2, 'each worker asks once');
 $s->{http} .= 'ron_token_cache 0;';
 
 
+# what is forged uses up nobody's rate
+
+configure('ron_kms_pass checks open=1s; ron_rate 2r/s burst=2;');
+ok($s->reload, 'with a rate');
+ok($s->wait_ready, 'ready');
+tell_mock('/kms/verify', '401');
+is(pay()->{status}, 401, 'a forged token') for 1 .. 5;
+tell_mock('/kms/verify', '200');
+is(pay()->{status}, 200, 'and one that is not, of the same name');
+is((sort { $b <=> $a } map { pay()->{status} } 1 .. 4)[0], 429,
+   'whose own requests count');
+
+
 # double spending, behind policy
 
 configure('ron_policy_pass checks;',
