@@ -373,6 +373,11 @@ ngx_http_ron_admit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
                                            : ngx_http_ron_shed();
 
     if (reason != RON_REASON_OK) {
+
+        if (reason == RON_REASON_BACKPRESSURE) {
+            ngx_ron_count(RON_M_BUSY_L, 0, RON_D_Q_COMMIT, 0, 0);
+        }
+
         return ngx_http_ron_refuse(r, reason, NULL, NULL);
     }
 

@@ -91,6 +91,7 @@ typedef struct {
     ngx_msec_t       drain_deadline;
     ngx_msec_t       clock_step;
     ngx_msec_t       committer_lag;
+    ngx_msec_t       commit_delay;          /* for tests */
     ngx_msec_t       deadline_max;          /* of all locations */
     ngx_uint_t       restart_limit;
     ngx_uint_t       queue_preval;

@@ -437,6 +437,7 @@ ngx_ron_helper_start(ngx_event_t *ev)
     conf.generation = rcf->generation;
     conf.queue_preval = rcf->queue_preval;
     conf.queue_commit = rcf->queue_commit;
+    conf.commit_delay_us = (uint64_t) rcf->commit_delay * 1000;
     conf.drain_ms = rcf->drain_deadline;
     conf.unclean = ngx_ron_helper_unclean;
     conf.published_seq = ngx_ron_helper_published;

@@ -142,6 +142,13 @@ static ngx_command_t  ngx_ron_commands[] = {
       offsetof(ngx_ron_conf_t, committer_lag),
       NULL },
 
+    { ngx_string("ron_commit_delay"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      0,
+      offsetof(ngx_ron_conf_t, commit_delay),
+      NULL },
+
     { ngx_string("ron_restart_limit"),
       NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
       ngx_conf_set_num_slot,
@@ -247,6 +254,7 @@ ngx_ron_create_conf(ngx_cycle_t *cycle)
     rcf->drain_deadline = NGX_CONF_UNSET_MSEC;
     rcf->clock_step = NGX_CONF_UNSET_MSEC;
     rcf->committer_lag = NGX_CONF_UNSET_MSEC;
+    rcf->commit_delay = NGX_CONF_UNSET_MSEC;
     rcf->restart_limit = NGX_CONF_UNSET_UINT;
     rcf->queue_ingress = NGX_CONF_UNSET_UINT;
     rcf->queue_preval = NGX_CONF_UNSET_UINT;
@@ -460,6 +468,7 @@ ngx_ron_init_conf(ngx_cycle_t *cycle, void *conf)
     ngx_conf_init_msec_value(rcf->drain_deadline, 3000);
     ngx_conf_init_msec_value(rcf->clock_step, 5000);
     ngx_conf_init_msec_value(rcf->committer_lag, 1000);
+    ngx_conf_init_msec_value(rcf->commit_delay, 0);
     ngx_conf_init_uint_value(rcf->restart_limit, 5);
     ngx_conf_init_uint_value(rcf->queue_ingress, 2000);
     ngx_conf_init_uint_value(rcf->queue_preval, 2000);
@@ -476,6 +485,18 @@ ngx_ron_init_conf(ngx_cycle_t *cycle, void *conf)
         ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
                       "\"ron_key_ttl\" must be from 1m to 72h");
         return NGX_CONF_ERROR;
+    }
+
+    if (rcf->commit_delay > 60000) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "\"ron_commit_delay\" must be at most 60s");
+        return NGX_CONF_ERROR;
+    }
+
+    if (rcf->commit_delay) {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                      "\"ron_commit_delay\" is for tests: the committer "
+                      "waits %M ms after each batch", rcf->commit_delay);
     }
 
     if (rcf->drain_deadline < 1000 || rcf->drain_deadline > 5000) {

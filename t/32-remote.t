@@ -12,7 +12,7 @@ use RonTest;
 use Time::HiRes qw(sleep time);
 
 
-my $SECONDS = $ENV{RON_REMOTE_SECONDS} || 12;
+my $SECONDS = $ENV{RON_REMOTE_SECONDS} || 10;
 my $CLIENTS = 6;
 
 my $l = RonTest->new(workers => 2);
