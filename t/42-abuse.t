@@ -17,11 +17,12 @@ use RonChaos qw(now_us);
 my $seconds = $ENV{RON_ABUSE_SECONDS} || 10;
 my $long = $seconds >= 60;
 
-# a start replays what came after the last checkpoint; nobody who is killed
-# each second waits for 250 000 entries
+# A start reads what came after the last checkpoint, and what no file of tags
+# has; one who is killed each second has no time for 250 000 entries.
 
 my $c = RonChaos->new(load => { c => 12, a => 120 },
-                      main => 'ron_checkpoint 5000;');
+                      main => 'ron_checkpoint 5000; ron_tag_memory 256k;'
+                              . ' ron_key_memory 256k;');
 my $s = $c->{s};
 
 # a worker that died with the lock of the zone's pool has it taken from it
