@@ -330,7 +330,6 @@ struct ngx_http_ron_task_s {
     uint64_t                 b;
     uint64_t                 c;
     bool                     flag;
-    ron_nodes_t             *nodes;
     bool                     always;        /* `after`, whatever came of it */
     ngx_http_ron_ctx_t      *ctx;
 };

@@ -22,8 +22,8 @@ typedef struct {
 static ngx_int_t ngx_http_ron_proof_cached(ngx_http_request_t *r,
     uint64_t seq, uint64_t size);
 static ron_status_t ngx_http_ron_proof_work(ngx_http_ron_task_t *task);
-static ngx_int_t ngx_http_ron_proof_after(ngx_http_request_t *r,
-    ngx_http_ron_ctx_t *ctx, ngx_http_ron_task_t *task);
+static ron_nodes_t *ngx_http_ron_proof_create(size_t ram,
+    ron_digest_t digest);
 static void *ngx_http_ron_proof_create_conf(ngx_conf_t *cf);
 static char *ngx_http_ron_proof_init_conf(ngx_conf_t *cf, void *conf);
 
@@ -72,9 +72,12 @@ ngx_module_t  ngx_http_ron_proof_module = {
 };
 
 
-/* A worker's, made after its first proof: then the ledger's hash is known. */
+/*
+ * A worker's, made by the thread of its first proof: what hash a ledger has
+ * is known when somebody reads it.
+ */
 
-static ron_nodes_t  *ngx_http_ron_proof_nodes;
+static ron_nodes_t * volatile  ngx_http_ron_proof_nodes;
 
 
 ngx_int_t
@@ -83,6 +86,8 @@ ngx_http_ron_proof_inclusion(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     uint64_t              seq, size;
     ngx_int_t             rc;
     ngx_http_ron_task_t  *task;
+
+    ngx_http_ron_proof_conf_t  *pcf;
 
     if (ngx_http_ron_arg_u64(ctx, "seq", 0, &seq) != NGX_OK || seq == 0) {
         return ngx_http_ron_refuse(r, RON_REASON_MALFORMED,
@@ -93,6 +98,8 @@ ngx_http_ron_proof_inclusion(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         return ngx_http_ron_refuse(r, RON_REASON_MALFORMED, "not a number",
                                    "size");
     }
+
+    pcf = ngx_http_get_module_main_conf(r, ngx_http_ron_proof_module);
 
     rc = ngx_http_ron_proof_cached(r, seq, size);
 
@@ -107,8 +114,7 @@ ngx_http_ron_proof_inclusion(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 
     task->a = seq;
     task->b = size;
-    task->nodes = ngx_http_ron_proof_nodes;
-    task->after = ngx_http_ron_proof_after;
+    task->c = pcf->cache;
 
     return ngx_http_ron_task_post(r, task);
 }
@@ -158,13 +164,15 @@ ngx_http_ron_proof_cached(ngx_http_request_t *r, uint64_t seq, uint64_t size)
 static ron_status_t
 ngx_http_ron_proof_work(ngx_http_ron_task_t *task)
 {
-    ron_status_t  rc;
-    ron_digest_t  digest;
+    ron_nodes_t   *nodes;
+    ron_status_t   rc;
+    ron_digest_t   digest;
 
     digest = ron_store_meta(task->store)->digest;
+    nodes = task->c ? ngx_http_ron_proof_create(task->c, digest) : NULL;
 
-    if (task->nodes) {
-        rc = ron_api_inclusion_cached(task->reader, task->nodes, digest,
+    if (nodes) {
+        rc = ron_api_inclusion_cached(task->reader, nodes, digest,
                                       task->a, task->b, &task->out);
     } else {
         rc = ron_api_inclusion(task->reader, digest, task->a, task->b,
@@ -175,22 +183,26 @@ ngx_http_ron_proof_work(ngx_http_ron_task_t *task)
 }
 
 
-static ngx_int_t
-ngx_http_ron_proof_after(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
-    ngx_http_ron_task_t *task)
+/* In a thread; another one may do the same at this instant. */
+
+static ron_nodes_t *
+ngx_http_ron_proof_create(size_t ram, ron_digest_t digest)
 {
-    ngx_http_ron_proof_conf_t  *pcf;
+    ron_nodes_t  *nodes;
 
-    pcf = ngx_http_get_module_main_conf(r, ngx_http_ron_proof_module);
-
-    /* without memory for it the next proof tries again */
-
-    if (pcf->cache && ngx_http_ron_proof_nodes == NULL) {
-        (void) ron_nodes_create(ron_store_meta(task->store)->digest,
-                                pcf->cache, &ngx_http_ron_proof_nodes);
+    if (ngx_http_ron_proof_nodes != NULL
+        || ron_nodes_create(digest, ram, &nodes) != RON_OK)
+    {
+        return ngx_http_ron_proof_nodes;
     }
 
-    return ngx_http_ron_json(r, NGX_HTTP_OK, &task->out);
+    if (!ngx_atomic_cmp_set((ngx_atomic_t *) &ngx_http_ron_proof_nodes, 0,
+                            (ngx_atomic_uint_t) nodes))
+    {
+        ron_nodes_free(nodes);
+    }
+
+    return ngx_http_ron_proof_nodes;
 }
 
 

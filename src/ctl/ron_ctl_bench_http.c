@@ -555,11 +555,18 @@ bench_answer(void *ctx, unsigned connection, const ron_http_answer_t *a)
         bench_write_record(b, connection, a->body);
     }
 
-    /* what was asked before, or is answered after, is not in the rate */
+    /*
+     * What is answered in the time makes the rate, also when it was asked
+     * before; a latency counts when it began in the time, also when it ended
+     * after.
+     */
 
-    if (a->now_us - a->us >= b->begin_us && a->now_us <= b->end_us) {
+    if (a->now_us >= b->begin_us && a->now_us <= b->end_us) {
         b->requests++;
         b->ops += acked;
+    }
+
+    if (a->now_us - a->us >= b->begin_us) {
         ron_hist_add(&b->hist, a->us);
     }
 
@@ -629,13 +636,13 @@ bench_verdict(const bench_http_t *b)
         return RON_EXIT_INT;
     }
 
-    bad = b->stat.unanswered;
+    bad = b->stat.unanswered + (b->acked == 0);
 
     for (unsigned i = 0; i < RON_HTTP_STATUS_N; i++) {
         bad += i == 200 ? 0 : b->status[i];
     }
 
-    return bad == 0 && b->ops > 0 ? RON_EXIT_OK : RON_EXIT_NO;
+    return bad == 0 ? RON_EXIT_OK : RON_EXIT_NO;
 }
 
 

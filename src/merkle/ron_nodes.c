@@ -15,6 +15,10 @@
 /* Loading one tile may push out another, but not for ever. */
 #define NODES_TRIES   64
 
+/* How long a thread waits for another one that makes an upper tile. */
+#define NODES_WAIT_US  100000
+#define NODES_WAITS    20
+
 
 typedef struct {
     uint64_t    index;
@@ -27,6 +31,8 @@ typedef struct {
 struct ron_nodes_s {
     ron_digest_t   digest;
     ron_mutex_t   *lock;
+    ron_cond_t    *grown;
+    bool           growing;
     nodes_slot_t  *slots;
     uint64_t       set_n;
     uint64_t       clock;
@@ -70,6 +76,8 @@ static nodes_slot_t *nodes_find(ron_nodes_t *nodes, unsigned level,
     uint64_t index);
 static ron_status_t nodes_load(ron_nodes_t *nodes, const nodes_need_t *need,
     uint64_t size, ron_tile_source_pt source, void *ctx);
+static ron_status_t nodes_grow_alone(ron_nodes_t *nodes, ron_tile_t *tile,
+    uint64_t size, ron_tile_source_pt source, void *ctx);
 static ron_status_t nodes_grow(ron_nodes_t *nodes, ron_tile_t *tile,
     uint64_t size, ron_tile_source_pt source, void *ctx);
 static void nodes_keep(ron_nodes_t *nodes, const ron_tile_t *tile);
@@ -97,6 +105,13 @@ ron_nodes_create(ron_digest_t digest, size_t ram, ron_nodes_t **out)
         return RON_ENOMEM;
     }
 
+    if (ron_cond_create(&nodes->grown) != RON_OK) {
+        ron_mutex_destroy(nodes->lock);
+        free(nodes->slots);
+        free(nodes);
+        return RON_ENOMEM;
+    }
+
     *out = nodes;
 
     return RON_OK;
@@ -107,6 +122,7 @@ void
 ron_nodes_free(ron_nodes_t *nodes)
 {
     if (nodes != NULL) {
+        ron_cond_destroy(nodes->grown);
         ron_mutex_destroy(nodes->lock);
         free(nodes->slots);
         free(nodes);
@@ -362,15 +378,54 @@ nodes_load(ron_nodes_t *nodes, const nodes_need_t *need, uint64_t size,
     if (tile->level == 0 || tile->width == RON_TILE_WIDTH) {
         rc = source(ctx, size, tile);
 
+        if (rc == RON_OK) {
+            nodes_keep(nodes, tile);
+        }
+
     } else {
-        rc = nodes_grow(nodes, tile, size, source, ctx);
+        rc = nodes_grow_alone(nodes, tile, size, source, ctx);
     }
+
+    free(tile);
+
+    return rc;
+}
+
+
+/*
+ * An upper tile is made of up to 255 others: one thread does that, the others
+ * wait and find it done.  Who waits too long does it too, and nothing breaks.
+ */
+
+static ron_status_t
+nodes_grow_alone(ron_nodes_t *nodes, ron_tile_t *tile, uint64_t size,
+    ron_tile_source_pt source, void *ctx)
+{
+    bool          alone;
+    ron_status_t  rc;
+
+    ron_mutex_lock(nodes->lock);
+
+    for (unsigned i = 0; nodes->growing && i < NODES_WAITS; i++) {
+        (void) ron_cond_wait(nodes->grown, nodes->lock, NODES_WAIT_US);
+    }
+
+    alone = !nodes->growing;
+    nodes->growing = true;
+    ron_mutex_unlock(nodes->lock);
+
+    rc = nodes_grow(nodes, tile, size, source, ctx);
 
     if (rc == RON_OK) {
         nodes_keep(nodes, tile);
     }
 
-    free(tile);
+    if (alone) {
+        ron_mutex_lock(nodes->lock);
+        nodes->growing = false;
+        ron_cond_broadcast(nodes->grown);
+        ron_mutex_unlock(nodes->lock);
+    }
 
     return rc;
 }

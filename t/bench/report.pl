@@ -103,7 +103,7 @@ sub goals {
           $at->('ron', 'batch/16') }), '>=', 150_000 ],
         [ '/ledger/ingest JSON, 1 000 a request', median(@{
           $at->('ron', 'ingest/16') }), '>=', 150_000 ],
-        [ '/ledger/ingest NDJSON, 10 000 lines', median(@{
+        [ '/ledger/ingest NDJSON, 4 000 lines', median(@{
           $at->('ron', 'ndjson/8') }), '>=', 200_000 ],
         [ 'balance / bare GET, 128', ratio($at->('ron', 'balance/128'),
           $at->('floor', 'balance/128')), '>=', 0.85 ],

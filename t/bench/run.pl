@@ -480,7 +480,7 @@ sub cases {
         [ 'ron', 'batch/16', '--connections', 16, '--workload', 'batch' ],
         [ 'ron', 'ingest/16', '--connections', 16, '--workload', 'ingest' ],
         [ 'ron', 'ndjson/8', '--connections', 8, '--workload', 'ndjson',
-          '--ops', 10000 ],
+          '--ops', 4000 ],
         [ 'ron', 'open/128', '--connections', 128, '--rate', 'best' ];
 
     push @cases, [ 'ron', 'accounts/1000000', '--connections', 128,
