@@ -126,7 +126,9 @@ sub bench_summary {
     push @why, 'the disk makes fewer than 3 000 fdatasync/s' if $sync < 3000;
     push @why, 'its rate moved more than twofold between rounds'
         if spread(@syncs) > 100;
-    push @why, 'the machine was busy before it began' if $machine->{load} > 1;
+    push @why, "the machine was busy with other work (load $machine->{load} before it"
+               . ' began), which falls on rates and latencies alike'
+        if $machine->{load} > 1;
 
     return { rounds => $rounds, machine => $machine, problems => $problems,
              how => $how, sync => $sync, sync_spread => spread(@syncs),
@@ -239,7 +241,8 @@ sub page {
     my $m = $s->{machine};
     my $n = @{ $s->{rounds} };
     my $doubt = @{ $s->{doubts} }
-        ? "**Only ratios count here:** " . join('; ', @{ $s->{doubts} }) . '.'
+        ? "**Only ratios count here:**\n\n"
+          . join("\n", map { "* $_" } @{ $s->{doubts} })
         : 'The disk was fast and steady enough for figures to count too.';
     my $text = <<"END";
 # Benchmarks
@@ -249,7 +252,7 @@ Written by `make bench` on $m->{date}; what is compared and why it is fair is in
 
 * $m->{cpu}, $m->{cores} cores, $m->{memory_mib} MiB, Linux $m->{kernel}, nginx $m->{nginx}
 * $m->{workers} worker(s) for every server; the load generator runs on the same machine
-* $n rounds of $s->{how}{seconds} s a case, interleaved; medians, and (max - min) / median as spread
+* $n round(s) of $s->{how}{seconds} s a case, interleaved; medians, and (max - min) / median as spread
 * fdatasync: @{[thousands($s->{sync})]} /s, p50 $s->{sync_p50} us, slowest @{[thousands($s->{sync_max})]} us, spread @{[sprintf '%.0f', $s->{sync_spread}]} %
 
 $doubt
