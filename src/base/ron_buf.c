@@ -73,7 +73,7 @@ ron_buf_status(const ron_buf_t *b)
 
 
 uint8_t *
-ron_buf_reserve(ron_buf_t *b, size_t n)
+ron_buf_more(ron_buf_t *b, size_t n)
 {
     if (b->failed) {
         return NULL;
@@ -123,25 +123,6 @@ ron_buf_grow(ron_buf_t *b, size_t n)
 
 
 void
-ron_buf_put(ron_buf_t *b, const void *data, size_t len)
-{
-    uint8_t  *p;
-
-    if (len == 0) {
-        return;
-    }
-
-    p = ron_buf_reserve(b, len);
-    if (p == NULL) {
-        return;
-    }
-
-    memcpy(p, data, len);
-    b->len += len;
-}
-
-
-void
 ron_buf_put_str(ron_buf_t *b, ron_str_t s)
 {
     ron_buf_put(b, s.data, s.len);
@@ -171,13 +152,6 @@ ron_buf_put_be(ron_buf_t *b, uint64_t v, size_t len)
         p[len] = (uint8_t) v;
         v >>= 8;
     }
-}
-
-
-void
-ron_buf_put_u8(ron_buf_t *b, uint8_t v)
-{
-    ron_buf_put_be(b, v, 1);
 }
 
 

@@ -40,13 +40,58 @@ void ron_buf_reset(ron_buf_t *b);
 /* RON_OK, or why some put did not fit: RON_ENOMEM or RON_EFULL. */
 ron_status_t ron_buf_status(const ron_buf_t *b);
 
-/* Room for n more bytes at the end; NULL if it cannot be had. */
-uint8_t *ron_buf_reserve(ron_buf_t *b, size_t n);
+/* For ron_buf_reserve(): when there is no room yet. */
+uint8_t *ron_buf_more(ron_buf_t *b, size_t n);
 
-void ron_buf_put(ron_buf_t *b, const void *data, size_t len);
+/*
+ * Room for n more bytes at the end; NULL if it cannot be had.  Here and in
+ * ron_buf_put() the common case is worth being seen by the compiler.
+ */
+static inline uint8_t *
+ron_buf_reserve(ron_buf_t *b, size_t n)
+{
+    if (b->failed || b->data == NULL || n > b->cap - b->len) {
+        return ron_buf_more(b, n);
+    }
+
+    return b->data + b->len;
+}
+
+
+static inline void
+ron_buf_put(ron_buf_t *b, const void *data, size_t len)
+{
+    uint8_t  *p;
+
+    if (len == 0) {
+        return;
+    }
+
+    p = ron_buf_reserve(b, len);
+
+    if (p != NULL) {
+        memcpy(p, data, len);
+        b->len += len;
+    }
+}
+
+
+static inline void
+ron_buf_put_u8(ron_buf_t *b, uint8_t v)
+{
+    uint8_t  *p;
+
+    p = ron_buf_reserve(b, 1);
+
+    if (p != NULL) {
+        *p = v;
+        b->len++;
+    }
+}
+
+
 void ron_buf_put_str(ron_buf_t *b, ron_str_t s);
 void ron_buf_put_cstr(ron_buf_t *b, const char *s);
-void ron_buf_put_u8(ron_buf_t *b, uint8_t v);
 void ron_buf_put_u16(ron_buf_t *b, uint16_t v);
 void ron_buf_put_u32(ron_buf_t *b, uint32_t v);
 void ron_buf_put_u48(ron_buf_t *b, uint64_t v);
