@@ -126,9 +126,8 @@ sub bench_summary {
     push @why, 'the disk makes fewer than 3 000 fdatasync/s' if $sync < 3000;
     push @why, 'its rate moved more than twofold between rounds'
         if spread(@syncs) > 100;
-    push @why, "the machine was busy with other work (load $machine->{load} before it"
-               . ' began), which falls on rates and latencies alike'
-        if $machine->{load} > 1;
+    push @why, "the machine did other work too: load $machine->{load} before "
+               . 'the first round' if $machine->{load} > 1;
 
     return { rounds => $rounds, machine => $machine, problems => $problems,
              how => $how, sync => $sync, sync_spread => spread(@syncs),
