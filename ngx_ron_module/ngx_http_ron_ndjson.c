@@ -11,6 +11,10 @@
  * which does what can be done now.  The request has one count of its own
  * until finish().
  *
+ * While nothing comes the connection is idle for NGINX: a worker that is to
+ * leave calls its read handler, and does not wait for a client that has
+ * nothing to say.  One whose body has an end is given a second for it.
+ *
  * The first line of results sends the header, 200.  What goes wrong before is
  * a problem like any other; after it, the problem is the last line.
  */
@@ -23,6 +27,7 @@
 #define NGX_HTTP_RON_ND_BATCHES  4
 #define NGX_HTTP_RON_ND_UNSENT   (256 * 1024)
 #define NGX_HTTP_RON_ND_BUF      16384
+#define NGX_HTTP_RON_ND_LEAVE    1000
 
 
 typedef struct ngx_http_ron_nd_s  ngx_http_ron_nd_t;
@@ -44,6 +49,8 @@ struct ngx_http_ron_nd_s {
     uint64_t                  line;
     uint64_t                  batches_n;
     ngx_uint_t                under_way;
+    ngx_msec_t                leave_at;     /* 0: the worker stays */
+    ngx_event_handler_pt      read_handler; /* NGINX's own */
     ron_api_results_t         results;
     ron_api_error_t           err;
     ngx_http_ron_nd_batch_t   batch[NGX_HTTP_RON_ND_BATCHES];
@@ -56,6 +63,8 @@ struct ngx_http_ron_nd_s {
 static void ngx_http_ron_nd_cleanup(void *data);
 static void ngx_http_ron_nd_event(ngx_http_request_t *r);
 static void ngx_http_ron_nd_read_event(ngx_http_request_t *r);
+static void ngx_http_ron_nd_socket(ngx_event_t *ev);
+static void ngx_http_ron_nd_wait(ngx_http_ron_nd_t *st);
 static void ngx_http_ron_nd_pump(ngx_http_ron_nd_t *st);
 static ngx_int_t ngx_http_ron_nd_read(ngx_http_ron_nd_t *st,
     ngx_uint_t *dry);
@@ -136,6 +145,9 @@ ngx_http_ron_ndjson(ngx_http_request_t *r)
     r->read_event_handler = ngx_http_ron_nd_read_event;
     r->write_event_handler = ngx_http_ron_nd_event;
 
+    st->read_handler = r->connection->read->handler;
+    r->connection->read->handler = ngx_http_ron_nd_socket;
+
     if (ngx_http_ron_nd_take(st) != NGX_OK) {
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
@@ -200,11 +212,84 @@ ngx_http_ron_nd_read_event(ngx_http_request_t *r)
     if (!st->all && r->connection->read->timedout) {
         r->connection->read->timedout = 0;
         r->keepalive = 0;
-        ngx_http_ron_nd_fail(st, RON_REASON_RETRY_LATER,
-                             "the body did not come in time");
+
+        if (st->leave_at) {
+            ngx_http_ron_nd_fail(st, RON_REASON_DRAINING, NULL);
+
+        } else {
+            ngx_http_ron_nd_fail(st, RON_REASON_RETRY_LATER,
+                                 "the body did not come in time");
+        }
     }
 
     ngx_http_ron_nd_pump(st);
+}
+
+
+/* NGINX's own handler would end the request without a last line. */
+
+static void
+ngx_http_ron_nd_socket(ngx_event_t *ev)
+{
+    ngx_connection_t    *c;
+    ngx_http_ron_nd_t   *st;
+    ngx_http_request_t  *r;
+    ngx_http_ron_ctx_t  *ctx;
+
+    c = ev->data;
+    r = c->data;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_ron_module);
+    st = ctx->data;
+
+    if (!c->close) {
+        st->read_handler(ev);
+        return;
+    }
+
+    c->close = 0;
+
+    ngx_http_set_log_request(c->log, r);
+
+    ngx_http_ron_nd_wait(st);
+    ngx_http_ron_nd_pump(st);
+    ngx_http_run_posted_requests(c);
+}
+
+
+/* Nothing is there, more is to come: whoever leaves does not wait for it. */
+
+static void
+ngx_http_ron_nd_wait(ngx_http_ron_nd_t *st)
+{
+    ngx_msec_int_t            left;
+    ngx_connection_t         *c;
+    ngx_http_request_t       *r;
+    ngx_http_ron_loc_conf_t  *rlcf;
+
+    r = st->request;
+    c = r->connection;
+
+    if (!ngx_exiting) {
+        c->idle = 1;
+        return;
+    }
+
+    rlcf = ngx_http_get_module_loc_conf(r, ngx_http_ron_module);
+
+    if (st->leave_at == 0) {
+        st->leave_at = ngx_current_msec + NGX_HTTP_RON_ND_LEAVE;
+    }
+
+    left = (ngx_msec_int_t) (st->leave_at - ngx_current_msec);
+
+    if (rlcf->stream_max == 0 || left <= 0) {
+        r->keepalive = 0;
+        ngx_http_ron_nd_fail(st, RON_REASON_DRAINING, NULL);
+        return;
+    }
+
+    ngx_add_timer(c->read, left);
 }
 
 
@@ -219,6 +304,7 @@ ngx_http_ron_nd_pump(ngx_http_ron_nd_t *st)
 
     r = st->request;
     c = r->connection;
+    c->idle = 0;
     dry = 0;
 
     for ( ;; ) {
@@ -246,6 +332,10 @@ ngx_http_ron_nd_pump(ngx_http_ron_nd_t *st)
                                          ? RON_REASON_TOO_LARGE
                                          : RON_REASON_BUSY, NULL);
             }
+        }
+
+        if (dry && !st->all && !st->failed) {
+            ngx_http_ron_nd_wait(st);
         }
 
         if (st->all || st->failed || dry) {
@@ -671,6 +761,7 @@ ngx_http_ron_nd_finish(ngx_http_ron_nd_t *st)
     }
 
     r->read_event_handler = ngx_http_block_reading;
+    r->connection->read->handler = st->read_handler;
 
     if (!st->failed && st->batches_n == 0) {
         ngx_http_ron_nd_fail(st, RON_REASON_MALFORMED,
@@ -696,8 +787,16 @@ ngx_http_ron_nd_finish(ngx_http_ron_nd_t *st)
 
     rc = ngx_http_ron_nd_output(st, 1);
 
-    if (rc != NGX_ERROR && !st->all
-        && ngx_http_discard_request_body(r) != NGX_OK)
+    if (ngx_exiting && (st->all || st->leave_at)) {
+
+        /* nothing is unread: lingering would only keep the worker */
+
+        r->reading_body = 0;
+        r->lingering_close = 0;
+        r->connection->read->ready = 0;
+
+    } else if (rc != NGX_ERROR && !st->all
+               && ngx_http_discard_request_body(r) != NGX_OK)
     {
         r->keepalive = 0;
     }

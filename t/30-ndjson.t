@@ -241,6 +241,92 @@ is($s->post('/ledger/ingest', ' ' x (1024 * 1024 + 1))->{status}, 413,
    'json still has it');
 is(lines($text)->{status}, 200, 'lines have none');
 
+
+
+# a stream that waits does not hold a reload: what was sent is done, and the
+# last line says why the rest is not
+
+($sock, $said) = begin_stream();
+syswrite $sock, chunk(line('Mint', 'res', 1));
+ok(until_said($sock, \$said, qr/"seq":\d+/, 10), 'a stream that waits');
+my $t = time;
+ok($s->reload(wait => 5), 'is no reason for a worker to stay');
+cmp_ok(time - $t, '<', 4, sprintf 'it went after %.1f s', time - $t);
+ok(until_said($sock, \$said, qr/"code":"DRAINING"[^\n]*\}\n\r\n0\r\n/, 5),
+   'the last line says so, and the answer has an end') or diag($said);
+
+# likewise one whose length is limited, in the middle of a line
+
+$s->{http} = 'ron_ledger_stream_max 1m;';
+$s->reload or fail('reload');
+($sock, $said) = begin_stream();
+my $half = line('Mint', 'res', 1);
+syswrite $sock, chunk(line('Mint', 'res', 1) . substr $half, 0, 20);
+ok(until_said($sock, \$said, qr/"seq":\d+/, 10), 'half a line waits');
+ok($s->reload(wait => 5), 'it is no reason either');
+ok(until_said($sock, \$said, qr/"code":"DRAINING"/, 5), 'and is told')
+    or diag($said);
+
+# one that comes in time is finished by the worker that leaves
+
+($sock, $said) = begin_stream();
+$half = line('Mint', 'res', 1);
+syswrite $sock, chunk(line('Mint', 'res', 1) . substr $half, 0, 20);
+ok(until_said($sock, \$said, qr/"seq":\d+/, 10), 'half a line');
+my ($old) = $s->workers;
+$s->nginx('-s', 'reload');
+ok(until_ok(5, sub {
+    my @log = $s->log =~ /#$old: gracefully shutting down/;
+    @log > 0;
+}), 'its worker is to leave');
+syswrite $sock, chunk(substr $half, 20) . "0\r\n\r\n";
+ok(until_said($sock, \$said, qr/\r\n0\r\n/, 5), 'the rest comes in time');
+unlike($said, qr/DRAINING/, 'and is taken');
+ok(until_ok(5, sub { !RonTest::alive($old) }), 'then the worker leaves');
+
+# the helper is killed in the middle of a stream
+
+my $before = size();
+($sock, $said) = begin_stream('all');
+
+for my $n (1 .. 6) {
+    syswrite $sock, chunk(join '', map { line('Mint', 'res', 1) } 1 .. 50);
+    until_said($sock, \$said, qr/"seq":\d+/, 10) if $n == 1;
+
+    if ($n == 2 || $n == 4) {
+        $s->kill_helper or fail('no helper');
+        Time::HiRes::sleep(0.05);
+    }
+}
+
+syswrite $sock, "0\r\n\r\n";
+ok(until_said($sock, \$said, qr/\r\n0\r\n/, 15), 'a stream outlives helpers')
+    or diag(substr $said, -600);
+my %seq = map { $_ => 1 } $said =~ /"seq":(\d+)/g;
+is(scalar keys %seq, 300, 'all of its entries are answered');
+is(size() - $before, 300, 'and are there once');
+
+
 $s->quit;
 
 done_testing();
+
+
+sub begin_stream {
+    my ($results) = @_;
+
+    my $sock = $s->connect;
+    my $token = $s->token;
+
+    syswrite $sock, 'POST /ledger/ingest?results=' . ($results || 'all')
+        . " HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer $token\r\n"
+        . "Content-Type: $type\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+    return ($sock, '');
+}
+
+sub chunk {
+    my ($text) = @_;
+
+    return sprintf "%x\r\n%s\r\n", length $text, $text;
+}
