@@ -41,3 +41,13 @@ chaos: all chaos-build       ## faults of machines under load (ROUNDS=n)
 
 soak: all chaos-build        ## memory, descriptors, processes over MIN minutes
 	@RON_SOAK_SECONDS=$$(( $(MIN) * 60 )) prove -v -It/lib t/44-soak.t
+
+# Everything that ends, in its long form: 100 kills of the helper, 100
+# reloads, 10 upgrades there and back, 40 deaths of the master.
+
+.PHONY: life
+
+life: all chaos-build        ## deaths, reloads and upgrades, the long form
+	@RON_LIFE=1 RON_RELOADS=100 prove -v -It/lib t/50-safe-mode.t \
+	    t/51-ipc.t t/52-tasks.t t/53-drain.t t/54-reloads.t t/55-kills.t \
+	    t/56-upgrade.t t/57-deaths.t t/58-crowd.t
