@@ -339,8 +339,7 @@ ngx_http_ron_roots_task(ngx_http_ron_stream_t *st)
                                            RON_RING_LEDGER);
     }
 
-    st->reading = ngx_http_ron_task_post(st->request, task) == NGX_DONE;
-    st->later = !st->reading;
+    st->later = (ngx_http_ron_stream_read(st) == NGX_ERROR);
 }
 
 
@@ -361,7 +360,9 @@ ngx_http_ron_roots_after(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     st = ngx_http_get_module_ctx(r, ngx_http_ron_stream_module);
 
     if (st->gone || r->connection->error) {
-        st->reading = 0;
+
+        /* read_done() is for its destruction */
+
         return NGX_ERROR;
     }
 

@@ -23,6 +23,7 @@
 #define NGX_HTTP_RON_STREAM_TICK   250
 #define NGX_HTTP_RON_STREAM_RETRY  250
 #define NGX_HTTP_RON_STREAM_SPREAD 1000
+#define NGX_HTTP_RON_STREAM_READS  4
 
 
 typedef struct {
@@ -42,7 +43,8 @@ static ngx_int_t ngx_http_ron_stream_output(ngx_http_ron_stream_t *st,
 static void ngx_http_ron_stream_end(ngx_http_ron_stream_t *st, ngx_int_t rc);
 static ngx_uint_t ngx_http_ron_stream_stuck(ngx_http_ron_stream_t *st);
 static void ngx_http_ron_stream_leave(ngx_http_ron_stream_t *st);
-static void ngx_http_ron_stream_read(ngx_event_t *ev);
+static void ngx_http_ron_stream_read_done(ngx_http_ron_stream_t *st);
+static void ngx_http_ron_stream_read_event(ngx_event_t *ev);
 static void ngx_http_ron_stream_write(ngx_http_request_t *r);
 static void ngx_http_ron_stream_woken(ngx_event_t *ev);
 static void ngx_http_ron_stream_tick(ngx_event_t *ev);
@@ -50,7 +52,8 @@ static void ngx_http_ron_stream_each(
     void (*handler)(ngx_http_ron_stream_t *st));
 static void ngx_http_ron_stream_tend(ngx_http_ron_stream_t *st);
 static void ngx_http_ron_stream_depth(void);
-static void ngx_http_ron_stream_cleanup(void *data);
+static void ngx_http_ron_stream_destroy(void *data);
+static void ngx_http_ron_stream_close(ngx_http_ron_stream_t *st);
 static void ngx_http_ron_stream_gauge(ngx_uint_t service, ngx_int_t n);
 
 static ngx_int_t ngx_http_ron_stream_init_process(ngx_cycle_t *cycle);
@@ -126,6 +129,9 @@ ngx_module_t  ngx_http_ron_stream_module = {
 static ngx_queue_t  ngx_http_ron_streams;
 static ngx_uint_t   ngx_http_ron_streams_n;
 static ngx_uint_t   ngx_http_ron_streams_of[RON_D_SERVICE_N];
+static ngx_uint_t   ngx_http_ron_streams_reads;
+static ngx_uint_t   ngx_http_ron_streams_waiting;
+static ngx_uint_t   ngx_http_ron_streams_woken;
 static ngx_event_t  ngx_http_ron_streams_tick;
 static ngx_event_t  ngx_http_ron_streams_wake;
 
@@ -173,7 +179,7 @@ ngx_http_ron_stream_open(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     st->said = ngx_current_msec;
     st->gone = 1;
 
-    cln->handler = ngx_http_ron_stream_cleanup;
+    cln->handler = ngx_http_ron_stream_destroy;
     cln->data = st;
 
     ngx_http_set_ctx(r, st, ngx_http_ron_stream_module);
@@ -249,7 +255,7 @@ ngx_http_ron_stream_watch(ngx_http_ron_stream_t *st)
     r->write_event_handler = ngx_http_ron_stream_write;
 
     st->read_handler = c->read->handler;
-    c->read->handler = ngx_http_ron_stream_read;
+    c->read->handler = ngx_http_ron_stream_read_event;
     c->idle = 1;
 
     st->gone = 0;
@@ -417,10 +423,64 @@ ngx_http_ron_stream_write(ngx_http_request_t *r)
 void
 ngx_http_ron_stream_resume(ngx_http_ron_stream_t *st)
 {
-    st->reading = 0;
+    ngx_http_ron_stream_read_done(st);
+
+    if (st->gone) {
+        return;
+    }
+
+    /* whoever waits for a thread is before this one */
+
+    ngx_queue_remove(&st->queue);
+    ngx_queue_insert_tail(&ngx_http_ron_streams, &st->queue);
+
     st->request->write_event_handler = ngx_http_ron_stream_write;
 
     ngx_http_ron_stream_write(st->request);
+}
+
+
+/*
+ * Each read has a reader of the ledger for itself, with descriptors and a
+ * cache: after a reload all clients come back at once, and most of them wait.
+ */
+
+ngx_int_t
+ngx_http_ron_stream_read(ngx_http_ron_stream_t *st)
+{
+    if (ngx_http_ron_streams_reads == NGX_HTTP_RON_STREAM_READS
+        || ngx_http_ron_streams_woken)
+    {
+        ngx_http_ron_streams_waiting = 1;
+        return NGX_BUSY;
+    }
+
+    if (ngx_http_ron_task_post(st->request, st->task) != NGX_DONE) {
+        return NGX_ERROR;
+    }
+
+    st->reading = 1;
+    ngx_http_ron_streams_reads++;
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_ron_stream_read_done(ngx_http_ron_stream_t *st)
+{
+    if (!st->reading) {
+        return;
+    }
+
+    st->reading = 0;
+    ngx_http_ron_streams_reads--;
+
+    if (ngx_http_ron_streams_waiting) {
+        ngx_http_ron_streams_waiting = 0;
+        ngx_http_ron_streams_woken = 1;
+        ngx_http_ron_stream_wake();
+    }
 }
 
 
@@ -452,7 +512,7 @@ ngx_http_ron_stream_end(ngx_http_ron_stream_t *st, ngx_int_t rc)
         }
     }
 
-    ngx_http_ron_stream_cleanup(st);
+    ngx_http_ron_stream_close(st);
     ngx_http_finalize_request(r, rc);
 }
 
@@ -489,7 +549,7 @@ ngx_http_ron_stream_leave(ngx_http_ron_stream_t *st)
 /* NGINX closes idle connections through their read handlers. */
 
 static void
-ngx_http_ron_stream_read(ngx_event_t *ev)
+ngx_http_ron_stream_read_event(ngx_event_t *ev)
 {
     ngx_connection_t       *c;
     ngx_http_request_t     *r;
@@ -522,7 +582,12 @@ ngx_http_ron_stream_read(ngx_event_t *ev)
 void
 ngx_http_ron_stream_wake(void)
 {
-    if (ngx_http_ron_streams_n && !ngx_http_ron_streams_wake.posted) {
+    if (ngx_http_ron_streams_n == 0) {
+        ngx_http_ron_streams_woken = 0;
+        return;
+    }
+
+    if (!ngx_http_ron_streams_wake.posted) {
         ngx_post_event(&ngx_http_ron_streams_wake, &ngx_posted_events);
     }
 }
@@ -531,6 +596,7 @@ ngx_http_ron_stream_wake(void)
 static void
 ngx_http_ron_stream_woken(ngx_event_t *ev)
 {
+    ngx_http_ron_streams_woken = 0;
     ngx_http_ron_stream_each(ngx_http_ron_stream_pump);
 }
 
@@ -659,11 +725,19 @@ ngx_http_ron_stream_depth(void)
 }
 
 
-static void
-ngx_http_ron_stream_cleanup(void *data)
-{
-    ngx_http_ron_stream_t  *st = data;
+/* A thread's answer may have found its request terminated. */
 
+static void
+ngx_http_ron_stream_destroy(void *data)
+{
+    ngx_http_ron_stream_close(data);
+    ngx_http_ron_stream_read_done(data);
+}
+
+
+static void
+ngx_http_ron_stream_close(ngx_http_ron_stream_t *st)
+{
     ngx_connection_t  *c;
 
     if (st->gone) {

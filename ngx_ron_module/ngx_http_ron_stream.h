@@ -71,8 +71,14 @@ ngx_int_t ngx_http_ron_stream_run(ngx_http_ron_stream_t *st);
 /* There may be something new, for all of them; done once a turn. */
 void ngx_http_ron_stream_wake(void);
 
-/* For a feed whose thread is done; without `reading` from here on. */
+/* For a feed whose thread is done, whatever has become of the stream. */
 void ngx_http_ron_stream_resume(ngx_http_ron_stream_t *st);
+
+/*
+ * Posts the stream's task.  NGX_BUSY: others read, and pump() is called when
+ * there is a place; NGX_ERROR: at the next tick.
+ */
+ngx_int_t ngx_http_ron_stream_read(ngx_http_ron_stream_t *st);
 
 size_t ngx_http_ron_stream_room(ngx_http_ron_stream_t *st);
 
