@@ -215,6 +215,7 @@ void ngx_ron_events_follow(ngx_log_t *log);
  * NGX_AGAIN when its thread did not end.
  */
 ron_snapshot_thread_t *ngx_ron_snapshot_start(ngx_cycle_t *cycle);
+void ngx_ron_snapshot_tick(void);
 ngx_int_t ngx_ron_snapshot_stop(ngx_msec_t timeout);
 
 

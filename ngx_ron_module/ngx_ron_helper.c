@@ -366,6 +366,7 @@ ngx_ron_helper_tick(ngx_event_t *ev)
     ngx_ron_log_flush(ev->log);
     ngx_ron_helper_publish();
     ngx_ron_events_follow(ev->log);
+    ngx_ron_snapshot_tick();
     ngx_ron_helper_committers();
 
     if (++ngx_ron_helper_ticks % NGX_RON_SWEEP == 0) {
@@ -871,7 +872,9 @@ ngx_ron_helper_exit(void)
         rc = RON_AGAIN;
     }
 
-    if (ngx_ron_snapshot_stop(NGX_RON_STOP / 2) != NGX_OK) {
+    /* a sequencer that did not end may still ask for one */
+
+    if (rc == RON_OK && ngx_ron_snapshot_stop(NGX_RON_STOP / 2) != NGX_OK) {
         rc = RON_AGAIN;
     }
 

@@ -109,12 +109,21 @@ ngx_ron_snapshot_start(ngx_cycle_t *cycle)
 
     if (rc != RON_OK) {
         ngx_log_error(NGX_LOG_ERR, cycle->log, 0,
-                      "ron: no thread for snapshots: %s",
+                      "ron: no snapshots: %s",
                       ron_status_name(rc));
         ngx_ron_snapshot_thread = NULL;
     }
 
     return ngx_ron_snapshot_thread;
+}
+
+
+void
+ngx_ron_snapshot_tick(void)
+{
+    if (ngx_ron_snapshot_thread) {
+        ron_snapshot_thread_tick(ngx_ron_snapshot_thread);
+    }
 }
 
 

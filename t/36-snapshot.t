@@ -140,21 +140,20 @@ ok(!-e $s->dir . '/no', 'and nothing is left of it');
 
 issue() for 1 .. 50;
 
-my ($tid) = map { m{/task/(\d+)/} }
-    grep { RonTest::slurp($_) =~ /^ron-snapshot/ }
-    glob '/proc/' . $s->helper . '/task/*/comm';
+# it reads the directory of snapshots first, and that is made to last
+
 my $trace = $s->dir . '/strace';
 my $strace = fork();
 
 if ($strace == 0) {
     open STDOUT, '>', $trace;
     open STDERR, '>&', \*STDOUT;
-    exec 'strace', '-p', $tid, '-e', 'trace=openat',
-         '-e', 'inject=openat:delay_enter=60000000' or POSIX::_exit(127);
+    exec 'strace', '-f', '-p', $s->helper, '-e', 'trace=getdents64',
+         '-e', 'inject=getdents64:delay_enter=60000000' or POSIX::_exit(127);
 }
 
 ok(until_ok(10, sub { RonTest::slurp($trace) =~ /attached/ }),
-   'its thread is held') or diag(RonTest::slurp($trace));
+   'its thread will be held') or diag(RonTest::slurp($trace));
 
 is(take('?name=current')->{status}, 202, 'again');
 $body = $s->get('/ledger/admin/snapshot')->{body};

@@ -10,18 +10,18 @@
 
 
 #define RON_SNAPSHOT_DIR_MAX  400
-#define RON_SNAPSHOT_IDLE_US  UINT64_C(1000000)
 
 
 struct ron_snapshot_thread_s {
     ron_snapshot_thread_conf_t  conf;
-    ron_thread_t               *thread;
     ron_mutex_t                *mutex;
-    ron_cond_t                 *cond;
+    ron_thread_t               *thread;         /* the tick's; NULL: none */
 
-    /* under the mutex */
+    /* under the mutex; RUNNING from take() until the thread is joined */
     bool                        stopping;
+    bool                        ended;
     ron_snapshot_stat_t         stat;
+    ron_snapshot_state_t        result;
 };
 
 typedef struct {
@@ -40,7 +40,6 @@ static ron_status_t ron_snapshot_name(void *ctx, const char *name);
 static bool ron_snapshot_progress(void *ctx, uint64_t done, uint64_t total);
 static void ron_snapshot_ended(ron_snapshot_thread_t *t, ron_status_t status,
     const ron_snapshot_info_t *info, const ron_buf_t *why);
-static void ron_snapshot_thread_free(ron_snapshot_thread_t *t);
 
 
 bool
@@ -111,17 +110,8 @@ ron_snapshot_thread_start(const ron_snapshot_thread_conf_t *conf,
 
     status = ron_mutex_create(&t->mutex);
 
-    if (status == RON_OK) {
-        status = ron_cond_create(&t->cond);
-    }
-
-    if (status == RON_OK) {
-        status = ron_thread_start(&t->thread, "ron-snapshot", true,
-                                  ron_snapshot_main, t);
-    }
-
     if (status != RON_OK) {
-        ron_snapshot_thread_free(t);
+        free(t);
         return status;
     }
 
@@ -148,7 +138,7 @@ ron_snapshot_thread_take(ron_snapshot_thread_t *t, ron_str_t name)
         t->stat.state = RON_SNAPSHOT_RUNNING;
         t->stat.began_ms = ron_clock_wall_ms();
         memcpy(t->stat.name, name.data, name.len);
-        ron_cond_signal(t->cond);
+        t->ended = false;
         status = RON_OK;
     }
 
@@ -167,6 +157,49 @@ ron_snapshot_thread_stat(ron_snapshot_thread_t *t, ron_snapshot_stat_t *stat)
 }
 
 
+void
+ron_snapshot_thread_tick(ron_snapshot_thread_t *t)
+{
+    bool          wanted, ended;
+    ron_status_t  status;
+
+    ron_mutex_lock(t->mutex);
+    wanted = t->stat.state == RON_SNAPSHOT_RUNNING && !t->stopping;
+    ended = t->ended;
+    ron_mutex_unlock(t->mutex);
+
+    if (t->thread != NULL) {
+
+        if (ended && ron_thread_join(t->thread, 0) == RON_OK) {
+            t->thread = NULL;
+
+            ron_mutex_lock(t->mutex);
+            t->stat.state = t->result;
+            ron_mutex_unlock(t->mutex);
+        }
+
+        return;
+    }
+
+    if (!wanted) {
+        return;
+    }
+
+    status = ron_thread_start(&t->thread, "ron-snapshot", true,
+                              ron_snapshot_main, t);
+
+    if (status != RON_OK) {
+        t->thread = NULL;
+
+        ron_mutex_lock(t->mutex);
+        t->stat.state = RON_SNAPSHOT_FAILED;
+        (void) snprintf(t->stat.why, sizeof(t->stat.why), "no thread: %s",
+                        ron_status_name(status));
+        ron_mutex_unlock(t->mutex);
+    }
+}
+
+
 ron_status_t
 ron_snapshot_thread_stop(ron_snapshot_thread_t *t, uint64_t timeout_ms)
 {
@@ -174,31 +207,17 @@ ron_snapshot_thread_stop(ron_snapshot_thread_t *t, uint64_t timeout_ms)
 
     ron_mutex_lock(t->mutex);
     t->stopping = true;
-    ron_cond_signal(t->cond);
     ron_mutex_unlock(t->mutex);
 
-    status = ron_thread_join(t->thread, timeout_ms);
+    status = t->thread != NULL ? ron_thread_join(t->thread, timeout_ms)
+                               : RON_OK;
 
     if (status == RON_OK) {
-        ron_snapshot_thread_free(t);
+        ron_mutex_destroy(t->mutex);
+        free(t);
     }
 
     return status;
-}
-
-
-static void
-ron_snapshot_thread_free(ron_snapshot_thread_t *t)
-{
-    if (t->cond != NULL) {
-        ron_cond_destroy(t->cond);
-    }
-
-    if (t->mutex != NULL) {
-        ron_mutex_destroy(t->mutex);
-    }
-
-    free(t);
 }
 
 
@@ -207,40 +226,20 @@ ron_snapshot_thread_free(ron_snapshot_thread_t *t)
 static void
 ron_snapshot_main(void *arg)
 {
-    bool                    stopping, wanted;
     char                    name[RON_SNAPSHOT_NAME_MAX + 1];
     ron_buf_t               why;
     ron_status_t            status;
     ron_snapshot_info_t     info;
     ron_snapshot_thread_t  *t = arg;
 
+    ron_mutex_lock(t->mutex);
+    memcpy(name, t->stat.name, sizeof(name));
+    ron_mutex_unlock(t->mutex);
+
     ron_buf_init(&why, 1024);
-
-    for ( ;; ) {
-        ron_mutex_lock(t->mutex);
-
-        if (!t->stopping && t->stat.state != RON_SNAPSHOT_RUNNING) {
-            (void) ron_cond_wait(t->cond, t->mutex, RON_SNAPSHOT_IDLE_US);
-        }
-
-        stopping = t->stopping;
-        wanted = t->stat.state == RON_SNAPSHOT_RUNNING;
-        memcpy(name, t->stat.name, sizeof(name));
-
-        ron_mutex_unlock(t->mutex);
-
-        if (stopping) {
-            break;
-        }
-
-        if (wanted) {
-            ron_buf_reset(&why);
-            memset(&info, 0, sizeof(info));
-            status = ron_snapshot_one(t, name, &info, &why);
-            ron_snapshot_ended(t, status, &info, &why);
-        }
-    }
-
+    memset(&info, 0, sizeof(info));
+    status = ron_snapshot_one(t, name, &info, &why);
+    ron_snapshot_ended(t, status, &info, &why);
     ron_buf_free(&why);
 }
 
@@ -373,12 +372,14 @@ ron_snapshot_ended(ron_snapshot_thread_t *t, ron_status_t status,
 
     ron_mutex_lock(t->mutex);
 
+    t->ended = true;
+
     if (status == RON_OK) {
-        t->stat.state = RON_SNAPSHOT_DONE;
+        t->result = RON_SNAPSHOT_DONE;
         t->stat.info = *info;
 
     } else {
-        t->stat.state = RON_SNAPSHOT_FAILED;
+        t->result = RON_SNAPSHOT_FAILED;
         (void) snprintf(t->stat.why, sizeof(t->stat.why), "%.*s",
                         (int) why->len,
                         why->len ? (const char *) why->data : "");

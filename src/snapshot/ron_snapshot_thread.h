@@ -1,8 +1,9 @@
 
 /*
- * Snapshots of a ledger that is being served: one thread, at idle priority,
- * and one snapshot at a time.  The journal is read in short transactions, as
- * by any reader; the sequencer and the committer know nothing of it.
+ * Snapshots of a ledger that is being served: one at a time, each on a thread
+ * of its own at idle priority, which is there only as long as it works.  The
+ * journal is read in short transactions, as by any reader; the sequencer and
+ * the committer know nothing of it.
  *
  * A snapshot has a name, which is a directory in the directory of snapshots.
  * A name that is there already is brought up to date by copying what came
@@ -78,6 +79,12 @@ ron_status_t ron_snapshot_thread_take(ron_snapshot_thread_t *thread,
     ron_str_t name);
 void ron_snapshot_thread_stat(ron_snapshot_thread_t *thread,
     ron_snapshot_stat_t *stat);
+
+/*
+ * The owner's, from its event loop: starts what take() asked for, and joins
+ * what has ended.
+ */
+void ron_snapshot_thread_tick(ron_snapshot_thread_t *thread);
 
 /*
  * Ends the one in hand where it is.  RON_AGAIN: it did not end in time; it
