@@ -261,7 +261,8 @@ run start stop: %:           ## a server of our own in the foreground
 	@test -x tools/run.sh \
 	    || { echo "make: tools/run.sh is not there yet, so there is no" \
 	              "'make $@'" >&2; exit 1; }
-	@test '$@' = stop || $(MAKE) --no-print-directory all
+	@test '$@' = stop \
+	    || $(MAKE) --no-print-directory -j "$$(nproc)" ctl module
 	@BUILD='$(BUILD)' tools/run.sh $@
 
 install: ctl module man      ## under DESTDIR, PREFIX and MODULES

@@ -15,6 +15,7 @@ my $modules = RonNpm::install('@seriousme/openapi-schema-validator@2.11.0')
 
 for my $name (qw(wallet ledger)) {
     my $s = RonTest->new(http => 'ron_stream_ping 1s;');
+    $s->{main} = "ron_snapshot_dir @{[$s->dir]}/snaps;";
     $s->start or BAIL_OUT('no server');
 
     open my $out, '-|', 'node', 't/lib/openapi.mjs', $modules,
@@ -41,7 +42,7 @@ for my $name (qw(wallet ledger)) {
 
 # ---- routes -----------------------------------------------------------------
 
-# Paths of a document with their methods, a parameter as {}.
+# Methods and paths of a document: "GET /path".
 sub documented {
     my ($name) = @_;
 
@@ -51,7 +52,7 @@ sub documented {
         $path = $1 if m{^  (/\S+):$};
         $path = undef if /^\S/ && !/^paths:/;
         next unless defined $path && /^    (get|post):$/;
-        $d{$path} = uc $1;
+        $d{uc($1) . " $path"} = 1;
     }
 
     return %d;
@@ -63,23 +64,21 @@ for my $case ([ 'wallet', '/v1/' ], [ 'ledger', '/ledger/' ]) {
 
     my $text = RonTest::slurp("ngx_ron_module/ngx_http_ron_${name}_module.c");
     my %code;
-    $code{"$prefix$1"} = $2
+    $code{"$2 $prefix$1"} = 1
         while $text =~ /\{ ngx_string\("([^"]+)"\), NGX_HTTP_(GET|POST),/g;
     cmp_ok(scalar keys %code, '>=', 10, "$name has routes");
 
     my %doc = documented($name);
 
     for my $route (sort keys %code) {
-        my @of = grep { $_ eq $route || ($route =~ m{/$}
-                                         && index($_, $route) == 0) }
-                 keys %doc;
-        ok(scalar(@of), "$route is documented") or next;
-        is($doc{$_}, $code{$route}, "as $code{$route}") for @of;
+        ok(scalar(grep { $_ eq $route || ($route =~ m{/$}
+                                          && index($_, $route) == 0) }
+                  keys %doc), "$route is documented");
     }
 
     my @stale = grep {
         my $path = $_;
-        $path =~ /^\Q$prefix/
+        $path =~ / \Q$prefix/
             && !grep { $_ eq $path || (m{/$} && index($path, $_) == 0) }
                keys %code;
     } sort keys %doc;
@@ -87,7 +86,7 @@ for my $case ([ 'wallet', '/v1/' ], [ 'ledger', '/ledger/' ]) {
 }
 
 my %status = documented('ledger');
-ok($status{$_}, "$_ is documented") for qw(/healthz /readyz /version /metrics);
+ok($status{"GET $_"}, "$_ is documented") for qw(/healthz /readyz /version /metrics);
 
 
 # ---- members and codes ------------------------------------------------------
