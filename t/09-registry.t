@@ -8,6 +8,7 @@
 use strict;
 use warnings;
 
+use Digest::SHA qw(sha256_hex);
 use File::Temp;
 use Test::More;
 use Time::Local qw(timegm);
@@ -99,6 +100,36 @@ like($text, qr/^toolchain-minimum: \S/m, 'and the toolchain');
 for my $section ('Topology', 'Shutdown') {
     like($text, qr/^## $section\n\n```mermaid\n.*?accTitle: .*?^```\n\nIn words: /ms,
          "$section: a diagram, and the same in words");
+}
+
+# a queue, a lock or a policy that changed was looked at in documents, alerts
+# and models: each names the registry that it is for
+
+my $registry = substr sha256_hex($table{queues} . $table{locks}), 0, 16;
+my %names = (
+    $doc => qr/^registry: (\w+)$/m,
+    'ops/prometheus/alerts.yml' => qr/^# For registry (\w+):/m,
+    't/model/run' => qr/^# For registry (\w+):/m,
+);
+
+for my $path (sort keys %names) {
+    my ($for) = slurp($path) =~ $names{$path};
+
+    is($for, $registry, "$path is for this registry")
+        or diag("The queues or locks of src/zone/ron_registry.h changed. Look"
+                . " whether $path must change too, then write $registry"
+                . " there.");
+}
+
+# and every document that says when it was reviewed is not too old
+
+for my $path (glob 'docs/*.md') {
+    my ($y, $m, $d) = slurp($path)
+        =~ /\A---\n(?:[a-z-]+: .+\n)*?last-reviewed: (\d+)-(\d+)-(\d+)\n/
+        or next;
+    my $age = ($now || time) - timegm(0, 0, 0, $d, $m - 1, $y);
+
+    cmp_ok($age, '<', 91 * 86400, "$path was reviewed within 90 days");
 }
 
 done_testing();

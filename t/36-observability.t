@@ -48,6 +48,26 @@ my @said = $text =~ /^## Logs\n(.*?)^## /ms ? $1 =~ /^\| `(\w+)` \|/mg : ();
 
 is_deeply(\@said, \@fields, "$path has every field of the log");
 
+# the knobs of the seeds, and where they are
+
+my $config = slurp('docs/CONFIG.md');
+my %directive = map { $_ => 1 }
+    slurp('docs/DIRECTIVES.md') =~ /\*\*(ron_\w+)\*\*/g;
+my %named = map { $_ => 1 } $config =~ /`(ron_\w+)/g;
+
+is(join(' ', grep { !$directive{$_} } sort keys %named), '',
+   'docs/CONFIG.md names directives that are there');
+cmp_ok(scalar keys %named, '>', 20, 'and many of them');
+
+like($config, qr/^\| `\Q$_\E` \| \S/m, "docs/CONFIG.md: $_") for qw(
+    concurrency.prevalidators concurrency.ingress_workers queues.ingress
+    queues.prevalidator queues.commit limits.max_body_bytes timeouts.kms_ms
+    timeouts.policy_ms timeouts.wallet_ms retries.policy_guard.max_retries
+    retries.policy_guard.max_backoff max_conns read_timeout write_timeout
+    idle_timeout limits.decompress_ratio_cap limits.rate_per_second
+    limits.burst wallet.staleness_window wallet.idempotency_ttl wallet.shards
+    retry.* circuit_breaker.* drain_deadline);
+
 done_testing();
 
 

@@ -84,6 +84,13 @@ is(value('queue_capacity', queue => 'work'), 512, 'capacity of work');
     is(value('prevalidator_duration_seconds_count'), $before{count} + 2,
        'an ingest is checked as well');
 
+    ok(until_ok(5, sub { value('sequencer_batch_size_sum') == 2
+                         && value('ledger_entries_total') == 2 }),
+       'two entries were in batches');
+    is(value('sequencer_batch_size_count'),
+       value('committer_batch_latency_seconds_count'),
+       'and the committer had as many batches');
+
     $s->get('/v1/balance?account=alice&asset=ron');
     is(value('prevalidator_duration_seconds_count'), $before{count} + 2,
        'and a look is not');
@@ -161,7 +168,7 @@ cmp_ok(value('metrics_sample_age_seconds'), '<', 1, 'samples are fresh');
 # what the committer has, and what waits for it
 
 SKIP: {
-    my $strace = inject('fdatasync', 'delay_enter=1500000')
+    my $strace = $s->inject('fdatasync', 'delay_enter=1500000')
         or skip('no strace here', 4);
     my @socks = map { $s->connect } 1 .. 3;
 
@@ -197,7 +204,7 @@ for my $case (
 
 SKIP: {
     my $before = value('wal_fsync_fail_total');
-    my $strace = inject($calls, "error=$error") or skip("$what: no strace here", 1);
+    my $strace = $s->inject($calls, "error=$error") or skip("$what: no strace here", 1);
 
     my $r = $s->post('/v1/issue', { to => 'alice', asset => 'ron',
         amount_minor => '1' }, key => "$error-1");
@@ -296,29 +303,4 @@ sub triggers {
 
     return split /\n/,
         `sqlite3 $db "SELECT name FROM sqlite_master WHERE type='trigger'"`;
-}
-
-# Lets system calls on the journal fail, until this process is ended.
-sub inject {
-    my ($calls, $what) = @_;
-
-    my $helper = $s->helper;
-    my $log = $s->dir . "/strace-$what.log";
-    my $pid = fork();
-    die "fork: $!" unless defined $pid;
-
-    if ($pid == 0) {
-        open STDERR, '>', $log;
-        exec('strace', '-f', '-p', $helper, '-o', '/dev/null',
-             '-P', $s->dir . '/ledger/ledger.db-wal',
-             '-e', "trace=$calls", '-e', "inject=$calls:$what")
-            or POSIX::_exit(127);
-    }
-
-    return $pid if until_ok(10, sub { RonTest::slurp($log) =~ /attached/ });
-
-    kill 'KILL', $pid;
-    waitpid $pid, 0;
-
-    return 0;
 }

@@ -327,6 +327,34 @@ sub kill_worker {
     return $pid;
 }
 
+# What strace injects into system calls of the helper on the journal's log,
+# until the process that is returned is ended; 0 where nobody may trace.
+sub inject {
+    my ($self, $calls, $what) = @_;
+
+    my $helper = $self->helper;
+    my $log = "$self->{dir}/strace-$what.log";
+
+    unlink $log;
+    my $pid = fork();
+    die "fork: $!" unless defined $pid;
+
+    if ($pid == 0) {
+        open STDERR, '>', $log;
+        exec('strace', '-f', '-p', $helper, '-o', '/dev/null',
+             '-P', "$self->{dir}/ledger/ledger.db-wal",
+             '-e', "trace=$calls", '-e', "inject=$calls:$what")
+            or POSIX::_exit(127);
+    }
+
+    return $pid if until_ok(10, sub { slurp($log) =~ /attached/ });
+
+    kill 'KILL', $pid;
+    waitpid $pid, 0;
+
+    return 0;
+}
+
 # Leaves its children to themselves.
 sub kill_master {
     my ($self) = @_;
