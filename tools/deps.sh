@@ -55,7 +55,7 @@ bench|postgresql-15|file /usr/lib/postgresql/15/bin/pgbench|a peer to compare wi
 bench|postgresql-client-15|cmd psql|fills that peer
 bench|redis-server|cmd redis-server|a peer to compare with
 bench|libnginx-mod-http-lua|file /usr/lib/nginx/modules/ngx_http_lua_module.so|in front of Redis
-bench|lua-cjson|file /usr/lib/x86_64-linux-gnu/lua/5.1/cjson.so|in front of Redis
+bench|lua-cjson|file /usr/share/lua/5.1/cjson/util.lua|in front of Redis
 bench|wrk|cmd wrk|a load generator that is not ours
 bench|curl|cmd curl|asks whether servers are ready
 bench|perl|module JSON::PP|runs the benchmarks
