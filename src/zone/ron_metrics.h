@@ -529,9 +529,6 @@
     X(AUTH_FAILURES_W, "auth_failures_total", COUNTER,                        \
       WALLET, STAGE, NONE, NONE, NONE,                                        \
       "Failed authentications.")                                              \
-    X(TLS_FAILURES, "tls_handshake_failures_total", COUNTER,                  \
-      SERVICE, NONE, NONE, NONE, NONE,                                        \
-      "TLS handshakes that failed.")                                          \
     X(UDS_DENIED, "uds_denied_total", COUNTER,                                \
       LEDGER, NONE, NONE, NONE, NONE,                                         \
       "UNIX socket peers whose credentials are not on the list.")             \
@@ -603,7 +600,7 @@
       "Checks under way.")                                                    \
     X(INGRESS_BUSY, "ledger_ingress_workers_busy", GAUGE,                     \
       LEDGER, NONE, NONE, NONE, NONE,                                         \
-      "Bodies being parsed outside the event loop.")                          \
+      "Bodies being parsed outside the event loop; none is, so 0.")           \
     X(WORKER_INFLIGHT, "worker_inflight", GAUGE,                              \
       WALLET, NONE, NONE, NONE, NONE,                                         \
       "Operations taken by the committer and not yet answered.")              \

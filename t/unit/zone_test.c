@@ -1178,7 +1178,7 @@ static const char *const  test_names[] = {
     "ledger_safe_mode_transitions_total", "ledger_backlog",
     "auth_failures_total", "breaker_open_total", "breaker_open_seconds",
     "breaker_state", "wal_fsync_fail_total", "uds_denied_total",
-    "tls_handshake_failures_total", "disk_pressure", "queue_dropped_total",
+    "disk_pressure", "queue_dropped_total",
     "worker_inflight", "bus_lagged_total", "wallet_requests_total",
     "wallet_rejects_total", "wallet_idem_replays_total", "wallet_inflight",
     "upstream_calls_total", "upstream_latency_seconds", "upstream_fail_total",
