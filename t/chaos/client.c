@@ -55,7 +55,8 @@
 #define CLIENT_HOLDS     4096
 #define CLIENT_IN        65536
 #define CLIENT_WAIT_US   7000000            /* longer than any deadline */
-#define CLIENT_FUND      2000
+#define CLIENT_FUND      20000
+#define CLIENT_TOO_MUCH  1000000
 
 
 typedef enum {
@@ -429,7 +430,8 @@ op_write(void)
     op_body(op, what < 40 ? "/v1/hold" : "/v1/transfer",
             "{\"from\":\"%s%u\",\"to\":\"%s%u\",\"asset\":\"ron\","
             "\"amount_minor\":\"%llu\",\"nonce\":%llu}", name, from, name, to,
-            (unsigned long long) (1 + draw(150)),
+            (unsigned long long) (draw(64) == 0 ? CLIENT_TOO_MUCH
+                                                : 1 + draw(150)),
             (unsigned long long) ++nonces[from]);
 
     return op;

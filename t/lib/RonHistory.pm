@@ -713,13 +713,19 @@ sub check {
     return @{ $self->{wrong} };
 }
 
-# Operations that were answered well for the first time, per second, between
-# two times.
+# Operations that were first decided between two times, per second: done, or
+# refused for a reason of the ledger.
 sub rate {
     my ($self, $from, $to) = @_;
 
-    my $n = grep { $_->{end} >= $from && $_->{end} < $to }
-                 values %{ $self->{ops} };
+    my $n = 0;
+
+    for my $op (values %{ $self->{ops} }) {
+        my ($at) = sort { $a <=> $b } $op->{end},
+                        map { $_->[END_US] } grep { $_->[STATUS] == 409 }
+                            @{ $op->{tries} };
+        $n++ if $at >= $from && $at < $to;
+    }
 
     return $n / (($to - $from) / 1e6);
 }
