@@ -202,7 +202,7 @@ tsan:                        ## unit tests under ThreadSanitizer
 	@$(MAKE) --no-print-directory units BUILD=$(BUILD)/tsan \
 	    $(if $(BLAKE3_DIR),BLAKE3_DIR=$(BLAKE3_DIR)) CFLAGS='-O1 -g' \
 	    SAN='-fsanitize=thread -fno-omit-frame-pointer'
-	@TSAN_OPTIONS=allocator_may_return_null=1 \
+	@TSAN_OPTIONS=allocator_may_return_null=1:die_after_fork=0 \
 	    RON_BUILD=$(abspath $(BUILD))/tsan prove $(UNIT_TEST)
 
 VALGRIND_TESTS = $(filter-out %/kill_test %/powercut_test %/fault_test,$(UNIT_BIN))

@@ -1409,7 +1409,7 @@ test_safe_mode(void)
 
 typedef struct {
     atomic_uint        n;
-    ron_life_t         state[16];
+    _Atomic ron_life_t state[16];
     char               reason[16][RON_MSG_REASON_MAX];
     _Atomic uint64_t   head;
 } states_t;
