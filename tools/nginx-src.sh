@@ -16,6 +16,14 @@ apt=$dir/apt
 log=$dir/log
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 
+# From where this machine has its packages.
+
+mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null \
+         | sed -n -e 's/^URIs: *\([^ ]*\).*/\1/p' \
+                  -e 's/^deb  *\(\[[^]]*\]  *\)\{0,1\}\([^ ]*\).*/\2/p' \
+         | grep '/debian/\{0,1\}$' | head -n 1) || true
+mirror=${mirror:-http://deb.debian.org/debian}
+
 mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/sources"
 
 # One distribution after the other, the newest first.
@@ -23,7 +31,7 @@ mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/sources"
 fetch() {
     cat >"$apt/sources/src.sources" <<SOURCES
 Types: deb-src
-URIs: http://deb.debian.org/debian
+URIs: $mirror
 Suites: $1
 Components: main
 Signed-By: $keys
@@ -51,7 +59,7 @@ CONF
 tarball=$(find "$dir" -maxdepth 1 -name 'nginx_*.orig.tar.*' ! -name '*.asc')
 
 if [ -z "$tarball" ]; then
-    fetch sid || fetch forky || fetch trixie || {
+    fetch sid || fetch forky || fetch trixie || fetch bookworm || {
         tail -n 5 "$log" >&2
         echo "nginx-src: no source of nginx from Debian, see $log" >&2
         exit 1
