@@ -136,7 +136,7 @@ close $sock;
 
 $size = size();
 my ($worker) = $s->workers;
-my $fds = $s->fds($worker);
+my $open = sockets($worker);
 
 $sock = $s->connect;
 my $text = join '', map { line('Mint', 'gone', 1) } 1 .. 10;
@@ -146,7 +146,7 @@ print $sock $s->request_text('POST', '/ledger/ingest', undef,
 $sock->flush;
 ok(until_ok(5, sub { size() == $size + 10 }), 'committed without its end');
 close $sock;
-ok(until_ok(5, sub { $s->fds($worker) <= $fds }), 'nothing is left open');
+ok(until_ok(5, sub { sockets($worker) <= $open }), 'nothing is left open');
 
 
 # many
@@ -311,6 +311,15 @@ $s->quit;
 
 done_testing();
 
+
+# Readers of the ledger may be opened meanwhile, which are no leak.
+sub sockets {
+    my ($pid) = @_;
+
+    my @open = grep { (readlink || '') =~ /^socket:/ } glob "/proc/$pid/fd/*";
+
+    return scalar @open;
+}
 
 sub begin_stream {
     my ($results) = @_;
