@@ -23,6 +23,7 @@ $ENV{PATH} .= ':/usr/sbin:/sbin';
 
 if (!$tree) {
     chomp($tree = `tools/nginx-src.sh '$build/nginx-newest'`);
+    plan skip_all => 'apt has no source of nginx here' if $? >> 8 == 2;
     is($?, 0, 'a source tree from Debian') or done_testing(), exit 1;
 }
 

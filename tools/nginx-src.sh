@@ -5,7 +5,8 @@
 #
 #     tools/nginx-src.sh <dir>
 #
-# Prints where the tree is; its nginx is in objs/.  apt gets directories of
+# Prints where the tree is; its nginx is in objs/.  Ends with 2 when no archive
+# that apt knows has one.  apt gets directories of
 # its own, so that the system's lists and sources stay as they are.
 
 set -euo pipefail
@@ -22,7 +23,11 @@ mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null \
          | sed -n -e 's/^URIs: *\([^ ]*\).*/\1/p' \
                   -e 's/^deb  *\(\[[^]]*\]  *\)\{0,1\}\([^ ]*\).*/\2/p' \
          | grep '/debian/\{0,1\}$' | head -n 1) || true
-mirror=${mirror:-http://deb.debian.org/debian}
+
+if [ -z "$mirror" ]; then
+    echo "nginx-src: apt's sources name no archive of Debian" >&2
+    exit 2
+fi
 
 mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/sources"
 
@@ -62,7 +67,7 @@ if [ -z "$tarball" ]; then
     fetch sid || fetch forky || fetch trixie || fetch bookworm || {
         tail -n 5 "$log" >&2
         echo "nginx-src: no source of nginx from Debian, see $log" >&2
-        exit 1
+        exit 2
     }
 
     tarball=$(find "$dir" -maxdepth 1 -name 'nginx_*.orig.tar.*' \

@@ -53,6 +53,9 @@ struct ron_history_s {
     ron_ledger_meta_t    meta;
     ron_reader_t        *reader;
     ron_fd_t             lock_fd;
+    _Atomic bool         abandoned;
+    ron_mutex_t         *mutex;         /* of the next */
+    sqlite3             *open;          /* db, while it may be interrupted */
     sqlite3             *db;
     sqlite3_stmt        *stmt[RON_HISTORY_STMT_N];
     ron_history_name_t  *names;
@@ -206,6 +209,7 @@ ron_history_failed(sqlite3 *db)
 
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
+    case SQLITE_INTERRUPT:
         return RON_AGAIN;
 
     case SQLITE_FULL:
@@ -261,7 +265,11 @@ ron_history_open(ron_store_t *store, ron_history_t **history, ron_buf_t *why)
     h->meta = *ron_store_meta(store);
     h->lock_fd = RON_FD_NONE;
 
-    status = ron_history_lock(h, why);
+    status = ron_mutex_create(&h->mutex);
+
+    if (status == RON_OK) {
+        status = ron_history_lock(h, why);
+    }
 
     if (status == RON_OK) {
         status = ron_reader_open(store, &h->reader);
@@ -385,6 +393,10 @@ ron_history_connect_once(ron_history_t *h)
     {
         return RON_EIO;
     }
+
+    ron_mutex_lock(h->mutex);
+    h->open = h->db;
+    ron_mutex_unlock(h->mutex);
 
     (void) sqlite3_extended_result_codes(h->db, 1);
     (void) sqlite3_busy_timeout(h->db, RON_HISTORY_BUSY_MS);
@@ -553,9 +565,20 @@ ron_history_check(ron_history_t *h, ron_buf_t *why)
 static void
 ron_history_disconnect(ron_history_t *h)
 {
+    ron_mutex_lock(h->mutex);
+    h->open = NULL;
+    ron_mutex_unlock(h->mutex);
+
     for (unsigned i = 0; i < RON_HISTORY_STMT_N; i++) {
         (void) sqlite3_finalize(h->stmt[i]);
         h->stmt[i] = NULL;
+    }
+
+    /* else the last one to close it moves all of the log into the database */
+
+    if (h->abandoned && h->db != NULL) {
+        (void) sqlite3_db_config(h->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1,
+                                 NULL);
     }
 
     (void) sqlite3_close(h->db);
@@ -619,11 +642,30 @@ ron_history_close(ron_history_t *h)
         return;
     }
 
-    ron_history_disconnect(h);
+    if (h->mutex != NULL) {
+        ron_history_disconnect(h);
+        ron_mutex_destroy(h->mutex);
+    }
+
     ron_reader_close(h->reader);
     ron_file_close(h->lock_fd);
     free(h->names);
     free(h);
+}
+
+
+void
+ron_history_abandon(ron_history_t *h)
+{
+    h->abandoned = true;
+
+    ron_mutex_lock(h->mutex);
+
+    if (h->open != NULL) {
+        sqlite3_interrupt(h->open);
+    }
+
+    ron_mutex_unlock(h->mutex);
 }
 
 
@@ -760,6 +802,10 @@ ron_history_row(void *ctx, const ron_row_t *row)
 
     if (h->left == 0) {
         return RON_ECANCELED;
+    }
+
+    if (h->abandoned) {
+        return RON_AGAIN;
     }
 
     if (row->seq != h->seq + 1) {

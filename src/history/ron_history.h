@@ -56,6 +56,12 @@ ron_status_t ron_history_open(ron_store_t *store, ron_history_t **history,
 void ron_history_close(ron_history_t *history);
 
 /*
+ * From another thread, before it is closed: a step that is under way is given
+ * up, and closing leaves its log to whoever opens it next.
+ */
+void ron_history_abandon(ron_history_t *history);
+
+/*
  * Projects about max_n entries (0: RON_HISTORY_STEP; whole commits).
  * RON_OK: it did, there may be more.  RON_ENOTFOUND: level with the journal.
  * RON_AGAIN: busy, ask again.  RON_ECORRUPT as above.

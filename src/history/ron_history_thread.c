@@ -24,6 +24,7 @@ struct ron_history_thread_s {
     ron_thread_t        *thread;
     ron_mutex_t         *mutex;
     ron_cond_t          *cond;
+    ron_history_t       *history;       /* under mutex, once it is open */
     bool                 stopping;
     _Atomic uint64_t     watermark;
     _Atomic uint64_t     head;
@@ -36,6 +37,8 @@ static ron_status_t ron_history_turn(ron_history_thread_t *t,
     ron_history_t **history, ron_buf_t *why);
 static void ron_history_report(ron_history_thread_t *t,
     const ron_history_t *history, ron_status_t status, const ron_buf_t *why);
+static void ron_history_end(ron_history_thread_t *t,
+    ron_history_t **history);
 static bool ron_history_pause(ron_history_thread_t *t, uint64_t us);
 static void ron_history_thread_free(ron_history_thread_t *t);
 
@@ -120,8 +123,22 @@ ron_history_main(void *arg)
         }
     }
 
-    ron_history_close(history);
+    ron_history_end(t, &history);
     ron_buf_free(&why);
+}
+
+
+/* From now on nobody may interrupt it: it is as good as closed. */
+
+static void
+ron_history_end(ron_history_thread_t *t, ron_history_t **history)
+{
+    ron_mutex_lock(t->mutex);
+    t->history = NULL;
+    ron_mutex_unlock(t->mutex);
+
+    ron_history_close(*history);
+    *history = NULL;
 }
 
 
@@ -136,13 +153,16 @@ ron_history_turn(ron_history_thread_t *t, ron_history_t **history,
     status = *history == NULL ? ron_history_open(t->store, history, why)
                               : RON_OK;
 
+    ron_mutex_lock(t->mutex);
+    t->history = *history;
+    ron_mutex_unlock(t->mutex);
+
     if (status == RON_OK) {
         status = ron_history_step(*history, 0, why);
     }
 
     if (status != RON_OK && status != RON_ENOTFOUND && status != RON_AGAIN) {
-        ron_history_close(*history);
-        *history = NULL;
+        ron_history_end(t, history);
     }
 
     return status;
@@ -219,6 +239,11 @@ ron_history_thread_stop(ron_history_thread_t *t, uint64_t timeout_ms)
 
     ron_mutex_lock(t->mutex);
     t->stopping = true;
+
+    if (t->history != NULL) {
+        ron_history_abandon(t->history);
+    }
+
     ron_cond_broadcast(t->cond);
     ron_mutex_unlock(t->mutex);
 

@@ -11,6 +11,7 @@
 #include "ron_log.h"
 #include "ron_port.h"
 
+#include <sys/stat.h>
 #include <sqlite3.h>
 #include <unistd.h>
 
@@ -410,6 +411,62 @@ test_thread(ledger_t *l)
 }
 
 
+/* Far behind, and stopped at any moment: it ends at once. */
+
+static void
+test_stop(ledger_t *l)
+{
+    char                   wal[300];
+    unsigned               late;
+    ron_buf_t              why;
+    struct stat            st;
+    ron_status_t           status;
+    ron_engine_stat_t      stat;
+    ron_store_conf_t       conf;
+    ron_history_stat_t     hs;
+    ron_history_thread_t  *t;
+
+    ron_buf_init(&why, 0);
+    memset(&conf, 0, sizeof(conf));
+    memset(&hs, 0, sizeof(hs));
+    conf.url = l->url;
+    late = 0;
+
+    ok(ledger_grow(l, 3000), "a longer ledger");
+    ledger_shell("rm -f '%s'/history.db*", dir);
+
+    for (unsigned i = 0; i < 12; i++) {
+        is_status(ron_history_thread_start(&conf, &t, &why), RON_OK, "start");
+        ron_sleep_us(1000 + i * 17000);
+        status = ron_history_thread_stop(t, 100);
+
+        if (status != RON_OK) {
+            late++;
+            is_status(ron_history_thread_stop(t, 10000), RON_OK, "in the end");
+        }
+    }
+
+    is_u64(late, 0, "stopped in 100 ms, whatever it was doing");
+
+    snprintf(wal, sizeof(wal), "%s/history.db-wal", dir);
+    ok(lstat(wal, &st) == 0 && st.st_size > 0,
+       "its log is left to the next, not moved into the database");
+
+    ron_engine_stat(l->en, &stat);
+    is_status(ron_history_thread_start(&conf, &t, &why), RON_OK, "once more");
+
+    for (unsigned i = 0; i < 3000 && hs.watermark != stat.seq; i++) {
+        ron_sleep_us(10000);
+        ron_history_thread_stat(t, &hs);
+    }
+
+    is_u64(hs.watermark, stat.seq, "and it gets there");
+    ok(same_accounts(), "and is right");
+    is_status(ron_history_thread_stop(t, 5000), RON_OK, "it stops");
+    ron_buf_free(&why);
+}
+
+
 /* A journal that lost its end, and one that has another past. */
 
 static void
@@ -473,6 +530,7 @@ main(void)
     test_interleaved(&l);
     test_damaged();
     test_thread(&l);
+    test_stop(&l);
     ledger_close(&l);
     test_cut();
 
