@@ -576,7 +576,8 @@ sub find_held_locks {
 
             push @found, "line $line: $1() under a lock"
                 while $held =~ /\b(ron_log|ron_file_\w+|ron_dir_\w+|ron_sleep_us
-                                 |ron_cond_wait|ron_thread_join|sqlite3_\w+
+                                 |ron_cond_wait|ron_thread_join
+                                 |sqlite3_(?!interrupt\b)\w+
                                  |ngx_log_error|ngx_log_debug\d?|ngx_read_file
                                  |ngx_write_file|ngx_msleep|ngx_add_timer
                                  |send|recv|read|write|fsync|fdatasync|poll
