@@ -299,7 +299,7 @@ ron_api_event_reason(ron_buf_t *out, ron_reason_t reason)
 
     code = ron_reason_info(reason)->code;
 
-    for (n = 0; code[n] != '\0' && n < sizeof(text); n++) {
+    for (n = 0; n < sizeof(text) && code[n] != '\0'; n++) {
         text[n] = code[n] >= 'A' && code[n] <= 'Z' ? (char) (code[n] | 0x20)
                                                    : code[n];
     }

@@ -1,21 +1,35 @@
 /*
- * The smallest of the models, as the concurrency document draws it: one
- * producer with three sends that do not wait, a queue of two, one consumer
- * that looks until it sees the shutdown, which may come at any step.
+ * The smallest of the models, as the concurrency documents draw it: producers
+ * with three sends each that do not wait, a queue of two, consumers that look
+ * until they see the shutdown, which may come at any step.
  *
- * Checked: consumed <= produced, the queue is bounded, no deadlock, no lost
- * wake-up.
+ * With one of each it is the ledger's; PRODUCERS=2 CONSUMERS=2 the wallet's,
+ * whose workers send and whose answers several take.  DROP_OLDEST is the
+ * policy of `preval` and of the rings: the new one goes in, the oldest goes
+ * out and is counted; otherwise a full queue refuses.
  *
- * Variant that must be refuted:
+ * Checked: consumed <= produced, the queue is bounded, nothing is in nobody's
+ * count, no deadlock.
+ *
+ * Variants that must be refuted:
  *   -DUNBOUNDED   the send forgets to look at the bound
+ *   -DUNCOUNTED   what is dropped is not counted
+ *   -DTORN        a consumer looks first and takes later
  */
+
+#ifndef PRODUCERS
+#define PRODUCERS  1
+#endif
+#ifndef CONSUMERS
+#define CONSUMERS  1
+#endif
 
 #define BOUND  2
 
-byte depth, produced, consumed;
+byte depth, produced, consumed, dropped;
 bool shutdown;
 
-active proctype Producer()
+active [PRODUCERS] proctype Producer()
 {
     byte n;
 
@@ -28,7 +42,14 @@ active proctype Producer()
             :: true -> depth++; produced++
 #else
             :: depth < BOUND -> depth++; produced++
+#ifdef DROP_OLDEST
+            :: else -> produced++;
+#ifndef UNCOUNTED
+                dropped++
+#endif
+#else
             :: else                         /* refused: Busy */
+#endif
 #endif
             fi;
             n++
@@ -36,11 +57,15 @@ active proctype Producer()
     od
 }
 
-active proctype Consumer()
+active [CONSUMERS] proctype Consumer()
 {
     do
     :: shutdown -> break
+#ifdef TORN
+    :: !shutdown && depth > 0 -> atomic { depth--; consumed++ }
+#else
     :: atomic { !shutdown && depth > 0 -> depth--; consumed++ }
+#endif
     od
 }
 
@@ -49,4 +74,5 @@ active proctype Shutdown()
     shutdown = true
 }
 
-ltl bounded { [] (depth <= BOUND && consumed <= produced) }
+ltl bounded { [] (depth <= BOUND && consumed <= produced
+                  && produced == consumed + depth + dropped) }
