@@ -10,6 +10,7 @@ use RonTest;
 
 use Cwd ();
 use File::Temp ();
+use POSIX ();
 
 
 my $build = $ENV{RON_BUILD} || Cwd::abs_path('build');
@@ -73,6 +74,43 @@ is($?, 0, 'start again') or diag($out);
 $r = $s->get('/v1/balance?account=alice&asset=ron');
 like($r->{body}, qr/"amount_minor":"1000"/, 'all is there');
 `tools/run.sh stop 2>&1`;
+
+
+# in the foreground, with as many workers as there are cores
+
+delete $ENV{RON_WORKERS};
+
+my $pid = fork // die "fork: $!";
+
+if ($pid == 0) {
+    setpgrp;
+    open STDIN, '<', '/dev/null';
+    open STDOUT, '>', "$dir/out";
+    open STDERR, '>&', \*STDOUT;
+    exec 'tools/run.sh', 'run';
+}
+
+ok(until_ok(20, sub {
+    my $r = eval { $s->get('/readyz') };
+    return $r && ($r->{status} // 0) == 200;
+}), 'in the foreground') or diag(RonTest::slurp("$dir/out"));
+
+chomp(my $cores = `nproc`);
+chomp(my $master = RonTest::slurp("$dir/data/nginx.pid"));
+is(scalar(() = `ps --ppid $master -o args=` =~ /nginx: worker process/g),
+   $cores, 'a worker for each core');
+
+my $before = -s "$dir/data/logs/error.log";
+
+# a terminal's Ctrl-C reaches every process of the group
+
+kill 'INT', -$pid;
+ok(until_ok(15, sub { waitpid($pid, POSIX::WNOHANG()) == $pid }),
+   'Ctrl-C ends it');
+like(substr(RonTest::slurp("$dir/data/logs/error.log"), $before),
+     qr/"event":"shutdown","drained":true,"aborted":0,.*"leaked":0/,
+     'after a drain');
+ok(!kill(0, $master), 'and its master has ended');
 undef $s;
 
 done_testing();

@@ -222,11 +222,20 @@ stop() {
     die "it did not drain in 15 s and was terminated"
 }
 
+interrupted() {
+    trap '' INT TERM
+    echo "run: draining"
+    if master >/dev/null; then stop; fi
+    exit 0
+}
+
 case $verb in
 run)
+    # before it starts: nothing may be left behind
+
+    trap interrupted INT TERM
     launch
     welcome
-    trap 'trap "" INT TERM; echo "run: draining"; stop; exit 0' INT TERM
     while master >/dev/null; do
         sleep 0.5 &
         wait $! || true
