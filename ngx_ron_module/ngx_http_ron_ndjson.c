@@ -171,6 +171,7 @@ ngx_http_ron_nd_cleanup(void *data)
     for (i = 0; i < NGX_HTTP_RON_ND_BATCHES; i++) {
 
         if (st->batch[i].call) {
+            ngx_ron_unclosed(st->request, "a batch of lines");
             ngx_ron_ipc_detach(st->batch[i].call);
             st->batch[i].call = NULL;
         }

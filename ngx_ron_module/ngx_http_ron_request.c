@@ -119,6 +119,7 @@ ngx_http_ron_ctx_cleanup(void *data)
     ngx_http_ron_ctx_t  *ctx = data;
 
     if (ctx->call) {
+        ngx_ron_unclosed(ctx->request, "a call");
         ngx_ron_ipc_detach(ctx->call);
         ctx->call = NULL;
     }

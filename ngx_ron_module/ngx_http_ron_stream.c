@@ -730,6 +730,12 @@ ngx_http_ron_stream_depth(void)
 static void
 ngx_http_ron_stream_destroy(void *data)
 {
+    ngx_http_ron_stream_t  *st = data;
+
+    if (!st->gone) {
+        ngx_ron_unclosed(st->request, "a stream");
+    }
+
     ngx_http_ron_stream_close(data);
     ngx_http_ron_stream_read_done(data);
 }

@@ -303,4 +303,11 @@ ngx_ron_str(ngx_str_t *s)
 }
 
 
+/* A destructor that finds work under way only lets go of it, and says so. */
+
+#define ngx_ron_unclosed(r, what)                                             \
+    ngx_log_debug1(NGX_LOG_DEBUG_HTTP, (r)->connection->log, 0,               \
+                   "ron: %s was released and not closed", what)
+
+
 #endif /* _NGX_RON_H_INCLUDED_ */
