@@ -55,7 +55,7 @@ sub run_unit {
 
             $seen++;
             is($2, $seen, "number of: $name") if $2 != $seen;
-            ok(!$1, $name);
+            ok(!$1, $name =~ /^\d+$/ ? "$name." : $name);
 
         } elsif ($line =~ /^1\.\.(\d+)$/) {
             fail('one plan only') if defined $plan;

@@ -128,8 +128,12 @@ scene_do(scene_t *s, ron_unit_t *unit)
 
     for (uint32_t i = 0; i < s->out.result_n; i++) {
         s->results[i] = batch->outcomes[0].results[i];
-        memcpy(s->bytes[i], s->results[i].bytes.data,
-               s->results[i].bytes.len);
+
+        if (s->results[i].bytes.len > 0) {
+            memcpy(s->bytes[i], s->results[i].bytes.data,
+                   s->results[i].bytes.len);
+        }
+
         s->results[i].bytes.data = s->bytes[i];
     }
 
