@@ -83,6 +83,10 @@ delete $ENV{RON_WORKERS};
 my $pid = fork // die "fork: $!";
 
 if ($pid == 0) {
+
+    # whoever runs this in the background ignores it, and so would a shell
+
+    $SIG{INT} = 'DEFAULT';
     setpgrp;
     open STDIN, '<', '/dev/null';
     open STDOUT, '>', "$dir/out";
