@@ -23,7 +23,7 @@ my $dir = tempdir('ron-loop-XXXXXX', TMPDIR => 1, CLEANUP => 1);
 my $calls = 'fsync,fdatasync,sync_file_range,msync,flock,fcntl,nanosleep,'
             . 'clock_nanosleep,poll,ppoll,select,pselect6,wait4,'
             . 'pread64,preadv,pwrite64,open,openat,unlink,rename,connect,'
-            . 'socket,sendfile';
+            . 'socket,sendfile,epoll_wait';
 
 my $s = RonTest->new(workers => 1);
 $s->start or BAIL_OUT('no server');
@@ -127,7 +127,8 @@ sub watch {
 
 sub waits {
     return grep {
-        !/^fcntl\(.*F_(?:GET|SET)F[DL]/
+        !/^epoll_wait\(/                       # the loop itself
+        && !/^fcntl\(.*F_(?:GET|SET)F[DL]/
         && !/^---|^\+\+\+/
         && !/^open(?:at)?\(.*(?:\/proc\/|\/dev\/|\.so|ENOENT)/
     } @_;
