@@ -611,10 +611,10 @@ ron_engine_forget_tags(ron_engine_t *en)
 
 /*
  * Which checkpoint this row vouches for, and the next slice of the one in
- * progress.  A generation is begun when enough was written since the last,
- * later when there is more state.  A slice is written when the entries since
- * the last slice took as many bytes as it did: checkpoints never cost more
- * than the journal itself.
+ * progress.  A generation is begun when enough was written since the last: as
+ * many entries as there are accounts, so that it adds a third to the bytes of
+ * a large ledger.  A slice is written when the entries since the last slice
+ * took as many bytes as it did: checkpoints never cost more than the journal.
  */
 
 static ron_status_t
@@ -634,7 +634,7 @@ ron_engine_checkpoint(ron_engine_t *en, ron_work_t *w)
         return RON_OK;
     }
 
-    due = ron_max(en->conf.checkpoint_n, en->state.accounts.n / 2);
+    due = ron_max(en->conf.checkpoint_n, en->state.accounts.n);
 
     if (!en->ckpt.active && en->state.seq - en->ckpt.begun_seq >= due) {
         ron_ckpt_begin(&en->ckpt, &en->state, en->ckpt.gen + 1);
