@@ -29,6 +29,9 @@
 
 typedef struct ngx_http_ron_ctx_s    ngx_http_ron_ctx_t;
 typedef struct ngx_http_ron_route_s  ngx_http_ron_route_t;
+typedef struct ngx_http_ron_ingress_s  ngx_http_ron_ingress_t;
+typedef struct ngx_http_ron_task_s   ngx_http_ron_task_t;
+typedef struct ngx_http_ron_context_s  ngx_http_ron_context_t;
 
 
 /* flags of a route */
@@ -72,6 +75,7 @@ typedef struct {
     ngx_uint_t             token_cache; /* capabilities; 0: none */
     ngx_uint_t             has_api;     /* unsigned  has_api:1; */
     ngx_uint_t             has_assets;  /* unsigned  has_assets:1; */
+    ngx_uint_t             has_context; /* unsigned  has_context:1; */
 } ngx_http_ron_main_conf_t;
 
 typedef struct {
@@ -90,6 +94,7 @@ struct ngx_http_ron_ctx_s {
     ngx_http_ron_route_t   *route;
     ngx_str_t               path;       /* behind a PREFIX route's path */
     ngx_str_t               corr_id;
+    ngx_str_t               request_id; /* when there is no corr_id */
     ron_cap_t              *cap;
     ron_str_t               token;
     ron_str_t               question;   /* of the services that check */
@@ -104,12 +109,15 @@ struct ngx_http_ron_ctx_s {
     ron_buf_t               body_buf;
     ron_buf_t               body_plain;         /* inflated */
     ngx_event_t             body_timer;
+    ngx_http_ron_ingress_t *ingress;    /* parsed in a thread; NULL: here */
 
     ngx_uint_t              args_n;
     ron_api_arg_t           args[NGX_HTTP_RON_ARGS];
 
-    uint64_t                deadline_us;        /* monotonic */
+    uint64_t                begin_us;           /* monotonic */
+    uint64_t                deadline_us;
     ngx_ron_call_t         *call;
+    ngx_uint_t              burst;      /* its place there, from 1 on; or 0 */
     void                   *remote;     /* ngx_http_ron_rcall_t */
     void                   *data;               /* a task's thread */
     ngx_uint_t              number;             /* the service's own */
@@ -117,6 +125,7 @@ struct ngx_http_ron_ctx_s {
     ngx_str_t               held_asset;
     ngx_uint_t              retry_after;        /* s; 0: as always */
     uint64_t                asked_us;           /* since when the breaker */
+    uint64_t                seq;                /* of the bus, before */
     uint64_t                nonce;              /* reserved; 0: none is */
     uint64_t                nonce_last;
     ron_zone_nonce_t        nonce_account;
@@ -126,6 +135,7 @@ struct ngx_http_ron_ctx_s {
 
     ngx_str_t               traceparent;        /* empty: not a good one */
     ron_trace_request_t    *trace;              /* NULL: not traced */
+    ngx_http_ron_context_t *context;            /* NULL: not logged */
 
     ron_cap_refusal_t       cap_why;            /* of the capability */
     uint64_t                checks_us;          /* so far */
@@ -141,10 +151,12 @@ struct ngx_http_ron_ctx_s {
     unsigned                admitted:1;
     unsigned                replied:1;
     unsigned                key_twice:1;
+    unsigned                timeout_bad:1;
     unsigned                encoded_twice:1;
     unsigned                gzip:1;
     unsigned                final:1;    /* an unknown outcome stays so */
     unsigned                replaced:1;
+    unsigned                probe:1;    /* of the breaker, not told of yet */
 };
 
 
@@ -164,10 +176,29 @@ ngx_int_t ngx_http_ron_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_ron_go(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx);
 
 /*
+ * A place in the queue of the service, once; RON_REASON_OK, or why there is
+ * none.  It is given back with the answer, and while a body is waited for.
+ */
+ron_reason_t ngx_http_ron_admit(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx);
+void ngx_http_ron_release(ngx_http_ron_ctx_t *ctx);
+
+/*
  * Memory of a pool for what has 128-bit integers in it: NGINX aligns to a
  * word, and the compiler counts on two.
  */
 #define ngx_http_ron_memory(pool, size)  ngx_pmemalign(pool, size, 16)
+
+/* The same out of the pool's own block, for what is small. */
+static ngx_inline void *
+ngx_http_ron_piece(ngx_pool_t *pool, size_t size)
+{
+    u_char  *p;
+
+    p = ngx_palloc(pool, size + 15);
+
+    return p ? ngx_align_ptr(p, 16) : NULL;
+}
 
 /*
  * Counting.  A request is in the gauges of its route from the access phase to
@@ -179,6 +210,7 @@ void ngx_http_ron_count_gone(ngx_http_ron_ctx_t *ctx);
 void ngx_http_ron_count_late(ngx_http_request_t *r);
 void ngx_http_ron_count_end(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     ngx_uint_t service);
+void ngx_http_ron_count_ops(ngx_http_ron_ctx_t *ctx, ngx_uint_t n);
 void ngx_http_ron_checks_begin(ngx_http_ron_ctx_t *ctx);
 void ngx_http_ron_checks_pause(ngx_http_ron_ctx_t *ctx);
 void ngx_http_ron_checks_end(ngx_http_ron_ctx_t *ctx);
@@ -203,19 +235,45 @@ void ngx_http_ron_trace_end(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 ngx_str_t ngx_http_ron_trace_header(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 
-/* The body of POST /ledger/ingest as lines. */
-void ngx_http_ron_ndjson(ngx_http_request_t *r);
+/*
+ * What a log may say about an operation: kept when it was parsed, and when it
+ * is an entry, here or by another server's receipt.  Only while a directive
+ * names one of these variables.
+ */
 
-/* ron_cap_verify(), through the worker's cache. */
-ron_status_t ngx_http_ron_token_verify(ngx_http_request_t *r,
-    ron_str_t token, ron_cap_t *cap, ron_cap_error_t *err);
+#define NGX_HTTP_RON_CONTEXT_OP       0
+#define NGX_HTTP_RON_CONTEXT_ASSET    1
+#define NGX_HTTP_RON_CONTEXT_AMOUNT   2
+#define NGX_HTTP_RON_CONTEXT_NONCE    3
+#define NGX_HTTP_RON_CONTEXT_TXID     4
+#define NGX_HTTP_RON_CONTEXT_ACCOUNT  5
+
+void ngx_http_ron_context_unit(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx, const ron_unit_t *unit);
+void ngx_http_ron_context_entry(ngx_http_ron_ctx_t *ctx,
+    const ron_entry_t *e);
+void ngx_http_ron_context_receipt(ngx_http_ron_ctx_t *ctx,
+    ron_str_t receipt);
+ngx_int_t ngx_http_ron_context_variable(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
 
 /*
- * The same where a service is asked about tokens: not *known, it only says
- * what the token would allow.  What it was told to be genuine is kept.
+ * The body of POST /ledger/ingest as lines; and what services that check said
+ * of the batch that they were asked about.
  */
-ron_status_t ngx_http_ron_token_read(ngx_http_request_t *r, ron_str_t token,
-    ron_cap_t *cap, ron_cap_error_t *err, ngx_uint_t *known);
+void ngx_http_ron_ndjson(ngx_http_request_t *r);
+void ngx_http_ron_ndjson_checked(ngx_http_ron_ctx_t *ctx,
+    ron_reason_t reason, const char *text);
+
+/*
+ * The capability of a token, through the worker's cache: verified, or, where
+ * a service is asked about tokens, as the token says it; then it is *genuine
+ * only when it was in the cache.  What a service told to be genuine is kept.
+ * RON_ENOMEM, and *cap is NULL: there is no memory.
+ */
+ron_status_t ngx_http_ron_token_get(ngx_http_request_t *r, ron_str_t token,
+    ngx_uint_t verify, ron_cap_t **cap, ron_cap_error_t *err,
+    ngx_uint_t *genuine);
 void ngx_http_ron_token_keep(ngx_http_request_t *r, ron_str_t token,
     const ron_cap_t *cap);
 
@@ -233,6 +291,18 @@ ngx_int_t ngx_http_ron_check_unit(ngx_http_request_t *r,
 
 /* The zone of this configuration. */
 ron_zone_t *ngx_http_ron_zone(ngx_http_request_t *r);
+
+/*
+ * For a shared zone's init handler, `data` as NGINX gives it.  A zone has one
+ * region, a single slab allocation that the pool's own `data` points to, since
+ * what is kept in a configuration is local to a process.  The first function
+ * finds that of an adopted zone or allocates a new one, NULL if there is none;
+ * the second ends the handler: it logs why `rc` is not RON_OK, or keeps a new
+ * region.
+ */
+u_char *ngx_http_ron_region(ngx_shm_zone_t *zone, void *data, size_t *len);
+ngx_int_t ngx_http_ron_region_done(ngx_shm_zone_t *zone, void *data,
+    u_char *region, ron_status_t rc);
 
 ngx_msec_t ngx_http_ron_time_left(ngx_http_ron_ctx_t *ctx);
 
@@ -253,6 +323,10 @@ ngx_int_t ngx_http_ron_refuse(ngx_http_request_t *r, ron_reason_t reason,
 ngx_int_t ngx_http_ron_header(ngx_http_request_t *r, const char *name,
     ngx_str_t *value);
 
+/* `seconds`: 0: as long as the status says. */
+ngx_int_t ngx_http_ron_retry_after(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_uint_t seconds);
+
 /* The tag of a version; *same when If-None-Match has it. */
 ngx_int_t ngx_http_ron_etag(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     uint64_t version, ngx_uint_t *same);
@@ -270,6 +344,16 @@ ron_buf_t *ngx_http_ron_scratch(void);
 ngx_int_t ngx_http_ron_wait(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     ngx_ron_call_t *call);
 void ngx_http_ron_done(ngx_http_ron_ctx_t *ctx, ngx_int_t rc);
+
+/*
+ * What a request is answered after hold() is written by over(), with all others
+ * that are held.  What the helper answers in one read ends by itself; whoever
+ * else holds calls over() before it returns to the event loop.
+ */
+ngx_int_t ngx_http_ron_burst_init(ngx_cycle_t *cycle);
+void ngx_http_ron_burst_hold(ngx_http_ron_ctx_t *ctx);
+void ngx_http_ron_burst_drop(ngx_http_ron_ctx_t *ctx);
+void ngx_http_ron_burst_over(void);
 
 /* The reply when a call has no answer. */
 ngx_int_t ngx_http_ron_unanswered(ngx_http_request_t *r, ngx_int_t rc);
@@ -299,13 +383,39 @@ ngx_int_t ngx_http_ron_wallet_outcome(ngx_http_request_t *r,
 ngx_int_t ngx_http_ron_wallet_tx(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 
+/* Is a receipt asked for with its proof?  And the work of a thread for it. */
+ngx_uint_t ngx_http_ron_wallet_proof(ngx_http_ron_ctx_t *ctx);
+ron_status_t ngx_http_ron_wallet_proof_work(ngx_http_ron_task_t *task);
+
+/* A balance of the zone, and how far it can be believed. */
+
+typedef struct {
+    ron_msg_balance_t    balance;
+    uint64_t             as_of;         /* wall, ms */
+    uint64_t             stale;         /* ms */
+    uint64_t             silent;        /* ms since the helper's last beat */
+    ngx_uint_t           live;          /* unsigned  live:1; */
+    ngx_uint_t           foreign;       /* unsigned  foreign:1; */
+} ngx_http_ron_cached_t;
+
+/* The answer of GET .../balance, from whatever is known. */
+ngx_int_t ngx_http_ron_wallet_balance_reply(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx, ron_str_t account, ron_str_t asset,
+    ngx_http_ron_cached_t *c);
+
+/*
+ * For a wallet elsewhere: the newest commit that is published, taken before
+ * the answer is looked up, and the header Ledger-Seq, which says as of which
+ * seq an answer of /ledger/ops is right.
+ */
+uint64_t ngx_http_ron_bus_seq(ngx_http_request_t *r);
+ngx_int_t ngx_http_ron_bus_tell(ngx_http_request_t *r, uint64_t seq);
+
 /* POST /ledger/ops */
 ngx_int_t ngx_http_ron_ops(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx);
 
 
 /* ---- work that blocks, in a thread of the pool -------------------------- */
-
-typedef struct ngx_http_ron_task_s    ngx_http_ron_task_t;
 
 /*
  * `work` runs in a thread and knows nothing of NGINX; it has a reader of the
@@ -318,6 +428,7 @@ struct ngx_http_ron_task_s {
     ngx_int_t              (*after)(ngx_http_request_t *r,
                                     ngx_http_ron_ctx_t *ctx,
                                     ngx_http_ron_task_t *task);
+    ngx_ron_conf_t          *conf;
     ron_store_t             *store;
     ron_reader_t            *reader;
     ron_buf_t                out;
@@ -335,25 +446,39 @@ struct ngx_http_ron_task_s {
 };
 
 /*
- * NULL: the ledger cannot be read, or there is no memory.  A task that was
- * made with `always` may be posted again after its `after`.
+ * NULL: there is no memory.  A task that was made with `always` may be posted
+ * again after its `after`.  When too many wait for threads, post() refuses the
+ * request, and try() says NGX_BUSY, as post() does for `always`.
  */
 ngx_http_ron_task_t *ngx_http_ron_task(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ron_status_t (*work)(ngx_http_ron_task_t *));
 ngx_int_t ngx_http_ron_task_post(ngx_http_request_t *r,
     ngx_http_ron_task_t *task);
+ngx_int_t ngx_http_ron_task_try(ngx_http_request_t *r,
+    ngx_http_ron_task_t *task);
+
+/* Around what a thread does: a worker that ends waits for it, not for ever. */
+void ngx_http_ron_task_begin(void);
+void ngx_http_ron_task_end(void);
+
+/* In a thread: the worker's handle of the ledger, which may have to wait. */
+ron_status_t ngx_http_ron_task_store(ngx_ron_conf_t *rcf,
+    ron_store_t **store);
 
 /* For `work`: a refusal. */
 ron_status_t ngx_http_ron_task_refuse(ngx_http_ron_task_t *task,
     ron_reason_t reason, const char *text);
 
 /* For `work`: what a reading function of the API said. */
-ron_status_t ngx_http_ron_ledger_range(ngx_http_ron_task_t *task,
+ron_status_t ngx_http_ron_ledger_range(ron_api_error_t *err,
     ron_status_t rc);
 
 /* GET /ledger/proof/inclusion */
 ngx_int_t ngx_http_ron_proof_inclusion(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
+
+/* In a thread: the worker's cache of the tree; NULL: there is none. */
+ron_nodes_t *ngx_http_ron_proof_cache(ron_digest_t digest);
 
 /* The reply when there is no task. */
 ngx_int_t ngx_http_ron_no_ledger(ngx_http_request_t *r);
@@ -363,6 +488,17 @@ ngx_int_t ngx_http_ron_no_ledger(ngx_http_request_t *r);
 
 ngx_int_t ngx_http_ron_access_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_ron_log_handler(ngx_http_request_t *r);
+
+/* What a log has of a request and NGINX does not know; empty: none. */
+
+typedef struct {
+    ngx_str_t  service;
+    ngx_str_t  route;
+    ngx_str_t  reason;
+    ngx_str_t  corr_id;
+} ngx_http_ron_line_t;
+
+void ngx_http_ron_line(ngx_http_request_t *r, ngx_http_ron_line_t *line);
 
 /* The label of a reason. */
 const char *ngx_http_ron_reason_name(ron_reason_t reason);

@@ -115,19 +115,16 @@ ngx_http_ron_access_route(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 
     for (route = service->routes; route->handler; route++) {
 
-        if (path.len < route->path.len
-            || ngx_strncmp(path.data, route->path.data, route->path.len)
-               != 0)
-        {
-            continue;
-        }
-
         if (route->flags & NGX_HTTP_RON_PREFIX) {
-            if (path.len == route->path.len) {
+            if (path.len <= route->path.len) {
                 continue;
             }
 
         } else if (path.len != route->path.len) {
+            continue;
+        }
+
+        if (ngx_memcmp(path.data, route->path.data, route->path.len) != 0) {
             continue;
         }
 
@@ -204,6 +201,13 @@ ngx_http_ron_access_headers(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     ngx_uint_t    flags;
 
     flags = ctx->route->flags;
+
+    if (ctx->timeout_bad) {
+        return ngx_http_ron_refuse(r, RON_REASON_MALFORMED,
+                                   "Request-Timeout must be seconds, once, a "
+                                   "whole number without a leading zero",
+                                   "Request-Timeout");
+    }
 
     if (r->args.len) {
 
@@ -287,7 +291,8 @@ ngx_http_ron_access_headers(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         if (ron_api_key(header, &key) != RON_OK) {
             return ngx_http_ron_refuse(r, RON_REASON_MALFORMED,
                                        "Idempotency-Key must be 1 to 64 "
-                                       "visible characters",
+                                       "visible characters, without quotes "
+                                       "or backslashes inside",
                                        "Idempotency-Key");
         }
 
@@ -361,19 +366,13 @@ ngx_http_ron_access_token(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         token.len--;
     }
 
-    ctx->cap = ngx_http_ron_memory(r->pool, sizeof(ron_cap_t));
-    if (ctx->cap == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
     ctx->token = token;
 
-    if (ngx_http_ron_check_tokens(r)) {
-        rc = ngx_http_ron_token_read(r, token, ctx->cap, &err, &genuine);
+    rc = ngx_http_ron_token_get(r, token, !ngx_http_ron_check_tokens(r),
+                                &ctx->cap, &err, &genuine);
 
-    } else {
-        rc = ngx_http_ron_token_verify(r, token, ctx->cap, &err);
-        genuine = 1;
+    if (ctx->cap == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     ctx->genuine = genuine;
@@ -557,7 +556,6 @@ ngx_http_ron_log_handler(ngx_http_request_t *r)
             && r->method == NGX_HTTP_POST)
         {
             ngx_ron_count(RON_M_WALLET_SUCCESSES, 0, 0, 0, 0);
-            ngx_ron_count(RON_M_WALLET_OPS, 0, i, 0, 0);
         }
     }
 

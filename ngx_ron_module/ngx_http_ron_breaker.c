@@ -19,16 +19,35 @@ static ron_str_t  ngx_http_ron_breaker_name = {
 };
 
 
+/* A name keeps its place in a zone, and a process its zone: looked up once. */
+
 static ngx_int_t
 ngx_http_ron_breaker_find(uint32_t *breaker)
 {
     ron_zone_t  *zone;
 
+    static uint32_t           place;
+    static const ron_zone_t  *known;
+
     zone = ngx_ron_zone();
 
-    return zone && ron_zone_breaker(zone, ngx_http_ron_breaker_name, breaker)
-                   == RON_OK
-           ? NGX_OK : NGX_DECLINED;
+    if (zone == NULL) {
+        return NGX_DECLINED;
+    }
+
+    if (zone != known) {
+        if (ron_zone_breaker(zone, ngx_http_ron_breaker_name, &place)
+            != RON_OK)
+        {
+            return NGX_DECLINED;
+        }
+
+        known = zone;
+    }
+
+    *breaker = place;
+
+    return NGX_OK;
 }
 
 
@@ -51,6 +70,7 @@ ngx_http_ron_breaker_ask(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         == RON_OK)
     {
         ctx->asked_us = ron_clock_mono_us();
+        ctx->probe = probe;
         return NGX_OK;
     }
 
@@ -80,8 +100,11 @@ ngx_http_ron_breaker_tell(ngx_http_ron_ctx_t *ctx, ngx_uint_t success)
         && ron_clock_mono_us() - since
            < (uint64_t) ron_timeout_info(RON_TIMEOUT_UPSTREAM)->ms * 1000)
     {
+        ngx_http_ron_breaker_drop(ctx);
         return;
     }
+
+    ctx->probe = 0;
 
     lmcf = ngx_http_get_module_main_conf(ctx->request,
                                          ngx_http_ron_limit_module);
@@ -98,6 +121,28 @@ ngx_http_ron_breaker_tell(ngx_http_ron_ctx_t *ctx, ngx_uint_t success)
 
     ngx_ron_count(RON_M_CIRCUIT_OPEN, 0, RON_D_SVC_LEDGER, 0, 0);
     ngx_ron_count(RON_M_BREAKER_OPEN, 0, RON_D_TARGET_LEDGER, 0, 0);
+}
+
+
+/* A probe that nobody tells of would keep all others out for its time. */
+
+void
+ngx_http_ron_breaker_drop(ngx_http_ron_ctx_t *ctx)
+{
+    uint32_t                         breaker;
+    ngx_http_ron_limit_main_conf_t  *lmcf;
+
+    ctx->asked_us = 0;
+
+    if (!ctx->probe || ngx_http_ron_breaker_find(&breaker) != NGX_OK) {
+        return;
+    }
+
+    ctx->probe = 0;
+    lmcf = ngx_http_get_module_main_conf(ctx->request,
+                                         ngx_http_ron_limit_module);
+
+    ron_zone_breaker_return(ngx_ron_zone(), breaker, &lmcf->breaker);
 }
 
 

@@ -24,6 +24,8 @@ static ngx_int_t ngx_http_ron_check_ask(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ngx_http_ron_remote_t *remote);
 static ngx_int_t ngx_http_ron_check_refuse(ngx_http_request_t *r,
     ngx_http_ron_rcall_t *call, ngx_int_t rc);
+static ron_reason_t ngx_http_ron_check_why(ngx_http_request_t *r,
+    ngx_http_ron_rcall_t *call, ngx_int_t rc, const char **text);
 
 
 static ngx_http_ron_remote_loc_conf_t *
@@ -77,7 +79,7 @@ ngx_http_ron_check_token(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 
     if (ron_buf_status(buf) != RON_OK
         || ngx_http_ron_remote_call(r, ctx, ngx_http_ron_check_conf(r)->kms,
-                                    &tail, ron_buf_str(buf),
+                                    &tail, NULL, ron_buf_str(buf),
                                     RON_D_CALL_VERIFY,
                                     ngx_http_ron_check_token_answer)
            != NGX_DONE)
@@ -142,6 +144,12 @@ ngx_http_ron_check_unit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
+    /* of a stream there are many, one after the other */
+
+    if (ctx->question.len) {
+        (void) ngx_pfree(r->pool, (u_char *) ctx->question.data);
+    }
+
     p = ngx_pnalloc(r->pool, buf->len);
     if (p == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -165,8 +173,8 @@ ngx_http_ron_check_ask(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 
     ngx_str_null(&tail);
 
-    if (ngx_http_ron_remote_call(r, ctx, remote, &tail, ctx->question,
-                                 RON_D_CALL_VERIFY,
+    if (ngx_http_ron_remote_call(r, ctx, remote, &tail, NULL,
+                                 ctx->question, RON_D_CALL_VERIFY,
                                  ngx_http_ron_check_unit_answer)
         != NGX_DONE)
     {
@@ -181,11 +189,34 @@ static void
 ngx_http_ron_check_unit_answer(ngx_http_ron_ctx_t *ctx,
     ngx_http_ron_rcall_t *call, ngx_int_t rc)
 {
+    const char             *text;
+    ron_reason_t            reason;
     ngx_http_request_t     *r;
     ngx_http_ron_remote_t  *wallet;
 
     r = ctx->request;
     wallet = ngx_http_ron_check_conf(r)->wallet;
+
+    if (ctx->lines) {
+
+        /* of a stream there are many: a question is not kept */
+
+        (void) ngx_pfree(r->pool, call->text.data);
+        ngx_str_null(&call->text);
+    }
+
+    if (ctx->lines && (rc != NGX_OK || call->answer.status >= 300
+                       || call->remote->target != RON_D_TARGET_POLICY
+                       || wallet == NULL))
+    {
+        text = NULL;
+        reason = rc == NGX_OK && call->answer.status < 300
+                     ? RON_REASON_OK
+                     : ngx_http_ron_check_why(r, call, rc, &text);
+
+        ngx_http_ron_ndjson_checked(ctx, reason, text);
+        return;
+    }
 
     if (rc != NGX_OK || call->answer.status >= 300) {
         rc = ngx_http_ron_check_refuse(r, call, rc);
@@ -209,8 +240,20 @@ static ngx_int_t
 ngx_http_ron_check_refuse(ngx_http_request_t *r, ngx_http_ron_rcall_t *call,
     ngx_int_t rc)
 {
-    ngx_uint_t    target;
-    ron_reason_t  reason;
+    const char    *text;
+    ron_reason_t   reason;
+
+    reason = ngx_http_ron_check_why(r, call, rc, &text);
+
+    return ngx_http_ron_refuse(r, reason, text, NULL);
+}
+
+
+static ron_reason_t
+ngx_http_ron_check_why(ngx_http_request_t *r, ngx_http_ron_rcall_t *call,
+    ngx_int_t rc, const char **text)
+{
+    ngx_uint_t  target;
 
     static const char  *no[] = {
         [RON_D_TARGET_KMS] = "the key service does not know this token",
@@ -229,38 +272,25 @@ ngx_http_ron_check_refuse(ngx_http_request_t *r, ngx_http_ron_rcall_t *call,
 
     target = call->remote->target;
 
+    if (rc != NGX_OK && call->tried == 0 && call->late) {
+        *text = "the deadline has passed";
+        return RON_REASON_RETRY_LATER;
+    }
+
+    *text = silent[target];
+
     if (rc != NGX_OK) {
-
-        if (call->tried == 0 && call->late) {
-            return ngx_http_ron_refuse(r, RON_REASON_RETRY_LATER,
-                                       "the deadline has passed", NULL);
-        }
-
-        return ngx_http_ron_refuse(r, RON_REASON_UPSTREAM, silent[target],
-                                   NULL);
+        return RON_REASON_UPSTREAM;
     }
 
     switch (call->answer.status) {
 
     case NGX_HTTP_UNAUTHORIZED:
-        reason = RON_REASON_UNAUTH;
-        break;
-
     case NGX_HTTP_FORBIDDEN:
-        reason = target == RON_D_TARGET_KMS ? RON_REASON_CAP_INVALID
-                                            : RON_REASON_POLICY_DENIED;
-        break;
-
     case NGX_HTTP_CONFLICT:
-        reason = RON_REASON_CONFLICT;
-        break;
-
     case 422:
-        reason = RON_REASON_LIMITS;
-        break;
-
     case NGX_HTTP_TOO_MANY_REQUESTS:
-        reason = RON_REASON_BUSY;
+        *text = no[target];
         break;
 
     default:
@@ -268,10 +298,28 @@ ngx_http_ron_check_refuse(ngx_http_request_t *r, ngx_http_ron_rcall_t *call,
                       "ron: upstream \"%V\" answered a check with %ui, which "
                       "is neither yes nor no", &call->remote->host,
                       (ngx_uint_t) call->answer.status);
-
-        return ngx_http_ron_refuse(r, RON_REASON_UPSTREAM, silent[target],
-                                   NULL);
+        break;
     }
 
-    return ngx_http_ron_refuse(r, reason, no[target], NULL);
+    switch (call->answer.status) {
+
+    case NGX_HTTP_UNAUTHORIZED:
+        return RON_REASON_UNAUTH;
+
+    case NGX_HTTP_FORBIDDEN:
+        return target == RON_D_TARGET_KMS ? RON_REASON_CAP_INVALID
+                                          : RON_REASON_POLICY_DENIED;
+
+    case NGX_HTTP_CONFLICT:
+        return RON_REASON_CONFLICT;
+
+    case 422:
+        return RON_REASON_LIMITS;
+
+    case NGX_HTTP_TOO_MANY_REQUESTS:
+        return RON_REASON_BUSY;
+
+    default:
+        return RON_REASON_UPSTREAM;
+    }
 }

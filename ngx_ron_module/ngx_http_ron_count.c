@@ -6,6 +6,9 @@
  * Checked is what happens between its body and the helper: capability, strict
  * parsing, limits, policy, and what asks another service.  The time in which
  * the body came is the client's and is not in it.
+ *
+ * Who has no slot yet counts nothing, and takes nothing back either when it has
+ * got one meanwhile.
  */
 
 #include "ngx_http_ron.h"
@@ -20,7 +23,7 @@ ngx_http_ron_count_route(ngx_http_ron_ctx_t *ctx)
 {
     ngx_uint_t  route;
 
-    if (ctx->counted || ngx_ron_zone() == NULL) {
+    if (ctx->counted || ngx_ron_slot() == RON_ZONE_SLOT_NONE) {
         return;
     }
 
@@ -64,7 +67,7 @@ ngx_http_ron_count_gone(ngx_http_ron_ctx_t *ctx)
 void
 ngx_http_ron_checks_begin(ngx_http_ron_ctx_t *ctx)
 {
-    if (!ctx->checking && ngx_ron_zone()) {
+    if (!ctx->checking && ngx_ron_slot() != RON_ZONE_SLOT_NONE) {
         ctx->checking = 1;
         ctx->checks_from_us = ron_clock_mono_us();
         ron_metric_add(ngx_ron_zone(), ngx_ron_slot(),
@@ -107,6 +110,25 @@ ngx_http_ron_checks_end(ngx_http_ron_ctx_t *ctx)
                        RON_M_PREVALIDATOR_DURATION, 0, 0, 0, 0,
                        ctx->checks_us);
     ctx->checks_us = 0;
+}
+
+
+/*
+ * What a request became, when it is answered: one that is given again became
+ * nothing.  POST /ledger/ops is counted by the wallet that asks.
+ */
+
+void
+ngx_http_ron_count_ops(ngx_http_ron_ctx_t *ctx, ngx_uint_t n)
+{
+    ngx_uint_t  route;
+
+    route = ctx->route->metric;
+
+    if (n && ngx_http_ron_count_wallet(route)) {
+        ngx_ron_count_n(RON_M_WALLET_OPS, 0,
+                        route - RON_D_ROUTE_WALLET_ISSUE, 0, 0, n);
+    }
 }
 
 

@@ -23,8 +23,6 @@ static ngx_uint_t ngx_http_ron_events_wanted(ngx_http_ron_stream_t *st,
     const ron_event_t *event);
 static void ngx_http_ron_events_lagged(ngx_http_ron_stream_t *st,
     uint64_t lost);
-static void ngx_http_ron_events_bye(ngx_http_ron_stream_t *st,
-    ngx_msec_t retry);
 
 
 static ngx_http_ron_feed_t  ngx_http_ron_events_sse = {
@@ -33,7 +31,7 @@ static ngx_http_ron_feed_t  ngx_http_ron_events_sse = {
     RON_D_SERVICE_WALLET,
     RON_RING_WALLET,
     ngx_http_ron_events_pump,
-    ngx_http_ron_events_bye
+    0
 };
 
 static ngx_http_ron_feed_t  ngx_http_ron_events_lines = {
@@ -42,18 +40,17 @@ static ngx_http_ron_feed_t  ngx_http_ron_events_lines = {
     RON_D_SERVICE_WALLET,
     RON_RING_WALLET,
     ngx_http_ron_events_pump,
-    ngx_http_ron_events_bye
+    1
 };
-
-#define ngx_http_ron_events_in_lines(st)                                      \
-    ((st)->feed == &ngx_http_ron_events_lines)
 
 
 ngx_int_t
 ngx_http_ron_events_stream(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
-    uint64_t                since, head;
+    char                    id[RON_API_EVENT_ID_LEN + 1];
+    uint64_t                since, head, life;
     ngx_int_t               rc, said;
+    ron_str_t               place;
     ngx_str_t              *accept;
     ron_buf_t              *buf;
     ron_zone_t             *zone;
@@ -61,6 +58,9 @@ ngx_http_ron_events_stream(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     ngx_http_ron_stream_t  *st;
 
     static ngx_str_t        name = ngx_string("accept");
+
+    since = 0;
+    life = 0;
 
     if (!ron_cap_allows_act(ctx->cap, RON_CAP_SVC_WALLET, RON_CAP_ACT_READ)
         && !ron_cap_allows_act(ctx->cap, RON_CAP_SVC_WALLET,
@@ -83,9 +83,11 @@ ngx_http_ron_events_stream(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
                                    "which has the audit stream", NULL);
     }
 
-    said = ngx_http_ron_stream_since(r, ctx, &since);
+    said = ngx_http_ron_stream_place(r, ctx, &place);
 
-    if (said == NGX_ERROR) {
+    if (said == NGX_OK
+        && ron_api_event_id_parse(place, &life, &since) != RON_OK)
+    {
         return ngx_http_ron_refuse(r, RON_REASON_MALFORMED,
                                    "not the id of an event", "Last-Event-ID");
     }
@@ -119,17 +121,19 @@ ngx_http_ron_events_stream(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 
     st->cursor = head;
 
-    if (said == NGX_OK && since <= head) {
+    if (said == NGX_OK && life == ron_zone_life(zone) && since <= head) {
         st->cursor = since;
 
     } else if (said == NGX_OK) {
 
         /* of another life of the zone: what was in it is gone */
 
+        (void) ron_api_event_id(ron_zone_life(zone), head, id);
+
         ron_buf_printf(buf, feed == &ngx_http_ron_events_lines
-                            ? "{\"event\":\"reset\",\"id\":%llu}\n"
-                            : "event: reset\ndata: {\"id\":%llu}\n\n",
-                       (unsigned long long) head);
+                            ? "{\"event\":\"reset\",\"id\":\"%s\"}\n"
+                            : "event: reset\nid: %s\n"
+                              "data: {\"id\":\"%s\"}\n\n", id, id);
     }
 
     (void) ngx_http_ron_stream_put(st, ron_buf_str(buf));
@@ -167,7 +171,7 @@ ngx_http_ron_events_pump(ngx_http_ron_stream_t *st)
     ron_status_t   rc;
 
     zone = ngx_ron_zone();
-    lines = ngx_http_ron_events_in_lines(st);
+    lines = st->feed->lines;
 
     ngx_http_ron_events_listen(zone);
 
@@ -203,7 +207,9 @@ ngx_http_ron_events_pump(ngx_http_ron_stream_t *st)
 
         buf = ngx_http_ron_scratch();
 
-        if (ron_api_event_put(&event, lines, buf) == RON_OK) {
+        if (ron_api_event_put(&event, ron_zone_life(zone), lines, buf)
+            == RON_OK)
+        {
             (void) ngx_http_ron_stream_put(st, ron_buf_str(buf));
         }
     }
@@ -242,7 +248,7 @@ ngx_http_ron_events_lagged(ngx_http_ron_stream_t *st, uint64_t lost)
 
     buf = ngx_http_ron_scratch();
 
-    if (ngx_http_ron_events_in_lines(st)) {
+    if (st->feed->lines) {
         ron_buf_printf(buf, "{\"event\":\"lagged\",\"lost\":%llu}\n",
                        (unsigned long long) lost);
 
@@ -251,19 +257,5 @@ ngx_http_ron_events_lagged(ngx_http_ron_stream_t *st, uint64_t lost)
                        (unsigned long long) lost);
     }
 
-    (void) ngx_http_ron_stream_put(st, ron_buf_str(buf));
-}
-
-
-static void
-ngx_http_ron_events_bye(ngx_http_ron_stream_t *st, ngx_msec_t retry)
-{
-    ron_buf_t  *buf;
-
-    buf = ngx_http_ron_scratch();
-    ron_buf_printf(buf, ngx_http_ron_events_in_lines(st)
-                        ? "{\"event\":\"retry\",\"retry_ms\":%lu}\n"
-                        : "retry: %lu\n: the server reloads\n\n",
-                   (unsigned long) retry);
     (void) ngx_http_ron_stream_put(st, ron_buf_str(buf));
 }

@@ -92,8 +92,6 @@ ngx_http_ron_filter_problem(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     ngx_uint_t        status;
     ron_api_error_t   err;
 
-    static ngx_str_t  retry_after = ngx_string("1");
-
     status = r->err_status ? r->err_status : r->headers_out.status;
 
     /* NGINX's own codes, which never leave it as they are */
@@ -130,7 +128,7 @@ ngx_http_ron_filter_problem(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     ngx_memcpy(ctx->problem.data, buf->data, buf->len);
 
     if (ron_api_retryable(status)
-        && ngx_http_ron_header(r, "Retry-After", &retry_after) != NGX_OK)
+        && ngx_http_ron_retry_after(r, status, 0) != NGX_OK)
     {
         return NGX_ERROR;
     }

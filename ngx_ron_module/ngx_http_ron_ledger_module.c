@@ -1,4 +1,5 @@
 
+#include "ngx_http_ron_ingress.h"
 #include "ngx_http_ron_limit.h"
 #include "ngx_http_ron_snapshot.h"
 #include "ngx_http_ron_stream.h"
@@ -92,6 +93,9 @@ static ngx_http_ron_route_t  ngx_http_ron_ledger_routes[] = {
 
     { ngx_string("roots/stream"), NGX_HTTP_GET, NGX_HTTP_RON_OPEN, 0, 0,
       ngx_http_ron_roots_stream, RON_D_ROUTE_LEDGER_ROOTS_STREAM },
+
+    { ngx_string("bus"), NGX_HTTP_GET, NGX_HTTP_RON_OPEN, 0, 0,
+      ngx_http_ron_bus_stream, RON_D_ROUTE_LEDGER_BUS },
 
     { ngx_string("checkpoint"), NGX_HTTP_GET, NGX_HTTP_RON_OPEN, 0, 0,
       ngx_http_ron_ledger_checkpoint, RON_D_ROUTE_LEDGER_CHECKPOINT },
@@ -210,22 +214,32 @@ ngx_http_ron_ledger_ingest(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     ron_unit_t       *unit;
     ngx_uint_t        too_long;
     ron_status_t      rc;
+    ron_api_body_t   *body;
     ngx_ron_call_t   *call;
     ron_api_error_t   err;
     ron_api_policy_t  policy;
 
-    rc = ron_api_ingest_parse(&ngx_http_ron_ledger_api, ctx->body, &err);
+    body = ngx_http_ron_ingress_parsed(ctx);
+
+    if (body) {
+        unit = &body->api.unit;
+        err = body->err;
+        rc = body->rc;
+
+    } else {
+        unit = &ngx_http_ron_ledger_api.unit;
+        rc = ron_api_ingest_parse(&ngx_http_ron_ledger_api, ctx->body, &err);
+    }
 
     if (rc == RON_OK) {
-        rc = ron_api_allow(ctx->cap, RON_CAP_SVC_LEDGER,
-                           &ngx_http_ron_ledger_api.unit,
+        rc = ron_api_allow(ctx->cap, RON_CAP_SVC_LEDGER, unit,
                            &ngx_http_ron_ledger_cap, &unknown, &err);
     }
 
     if (rc == RON_OK) {
         ngx_http_ron_limit_policy(r, ctx, &policy);
-        rc = ron_api_policy(&policy, ctx->cap, RON_CAP_ACT_INGEST,
-                            &ngx_http_ron_ledger_api.unit, &unknown, &err);
+        rc = ron_api_policy(&policy, ctx->cap, RON_CAP_ACT_INGEST, unit,
+                            &unknown, &err);
     }
 
     if (rc == RON_EINVAL) {
@@ -237,8 +251,7 @@ ngx_http_ron_ledger_ingest(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     }
 
     if (!ctx->checked && ngx_http_ron_check_units(r)) {
-        return ngx_http_ron_check_unit(r, ctx,
-                                       &ngx_http_ron_ledger_api.unit);
+        return ngx_http_ron_check_unit(r, ctx, unit);
     }
 
     left = ngx_http_ron_time_left(ctx);
@@ -247,8 +260,6 @@ ngx_http_ron_ledger_ingest(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         return ngx_http_ron_refuse(r, RON_REASON_RETRY_LATER,
                                    "the deadline has passed", NULL);
     }
-
-    unit = &ngx_http_ron_ledger_api.unit;
 
     unit->source_us = (uint64_t) r->start_sec * 1000000
                       + r->start_msec * 1000;
@@ -284,6 +295,7 @@ ngx_http_ron_ledger_ingest_answer(void *data, ngx_int_t rc,
         rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
 
     } else {
+        ngx_http_ron_burst_hold(ctx);
         rc = ngx_http_ron_ledger_ingest_reply(ctx->request, payload);
     }
 
@@ -413,20 +425,20 @@ ngx_http_ron_ledger_checkpoint_work(ngx_http_ron_task_t *task)
 /* What the tree does not have is the client's mistake, not ours. */
 
 ron_status_t
-ngx_http_ron_ledger_range(ngx_http_ron_task_t *task, ron_status_t rc)
+ngx_http_ron_ledger_range(ron_api_error_t *err, ron_status_t rc)
 {
     switch (rc) {
 
     case RON_ERANGE:
-        return ngx_http_ron_task_refuse(task, RON_REASON_NOT_FOUND,
-                                        "the tree has no such size or leaf");
+        return ron_api_refuse(err, RON_REASON_NOT_FOUND,
+                              "the tree has no such size or leaf", NULL);
 
     case RON_ENOTFOUND:
-        return ngx_http_ron_task_refuse(task, RON_REASON_NOT_FOUND, NULL);
+        return ron_api_refuse(err, RON_REASON_NOT_FOUND, NULL, NULL);
 
     case RON_EINVAL:
-        return ngx_http_ron_task_refuse(task, RON_REASON_MALFORMED,
-                                        "not such a path");
+        return ron_api_refuse(err, RON_REASON_MALFORMED, "not such a path",
+                              NULL);
 
     default:
         return rc;
@@ -466,7 +478,7 @@ ngx_http_ron_ledger_consistency(ngx_http_request_t *r,
 static ron_status_t
 ngx_http_ron_ledger_consistency_work(ngx_http_ron_task_t *task)
 {
-    return ngx_http_ron_ledger_range(task,
+    return ngx_http_ron_ledger_range(&task->err,
                ron_api_consistency(task->reader,
                                    ron_store_meta(task->store)->digest,
                                    task->a, task->b, &task->out));
@@ -495,7 +507,7 @@ ngx_http_ron_ledger_tile(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 static ron_status_t
 ngx_http_ron_ledger_tile_work(ngx_http_ron_task_t *task)
 {
-    return ngx_http_ron_ledger_range(task,
+    return ngx_http_ron_ledger_range(&task->err,
                ron_api_tile(task->reader,
                             ron_store_meta(task->store)->digest,
                             ron_buf_str(&task->more), &task->out));
@@ -537,7 +549,7 @@ ngx_http_ron_ledger_entry_work(ngx_http_ron_task_t *task)
         rc = ron_entry_put_json(&e, &task->out);
     }
 
-    return ngx_http_ron_ledger_range(task, rc);
+    return ngx_http_ron_ledger_range(&task->err, rc);
 }
 
 
@@ -769,6 +781,7 @@ ngx_http_ron_ledger_account_entries(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ron_str_t account)
 {
     uint64_t              before, limit;
+    ngx_ron_conf_t       *rcf;
     ngx_http_ron_task_t  *task;
 
     if (ctx->cap->assets_n) {
@@ -788,6 +801,16 @@ ngx_http_ron_ledger_account_entries(ngx_http_request_t *r,
     {
         return ngx_http_ron_refuse(r, RON_REASON_MALFORMED, "not a number",
                                    "limit");
+    }
+
+    rcf = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle);
+
+    /* what lists entries by account is in a file, and there is none */
+
+    if (rcf->memory_zone) {
+        return ngx_http_ron_refuse(r, RON_REASON_NOT_FOUND,
+                                   "a ledger in memory has no history of "
+                                   "accounts, it has /ledger/entries", NULL);
     }
 
     task = ngx_http_ron_task(r, ctx, ngx_http_ron_ledger_account_work);

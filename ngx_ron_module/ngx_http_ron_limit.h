@@ -51,15 +51,19 @@ ngx_int_t ngx_http_ron_breaker_ask(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 void ngx_http_ron_breaker_tell(ngx_http_ron_ctx_t *ctx, ngx_uint_t success);
 
+/* Nobody will tell: it was not sent, or its client is gone. */
+void ngx_http_ron_breaker_drop(ngx_http_ron_ctx_t *ctx);
+
 /*
  * Reserves the nonce of an operation; refuses it when it certainly would be.
- * What became of it is told after; it is dropped when it was not sent.
+ * What became of it is told after, with the entry that has it (NULL when it
+ * was refused); it is dropped when it was not sent.
  */
 ngx_int_t ngx_http_ron_nonce_ask(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, const ron_unit_t *unit);
 void ngx_http_ron_nonce_drop(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx);
 void ngx_http_ron_nonce_tell(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
-    const ron_outcome_t *outcome);
+    const ron_outcome_t *outcome, const ron_entry_t *e);
 
 /* Whether it is open now; its state into the metrics. */
 ngx_uint_t ngx_http_ron_breaker_down(ngx_http_request_t *r);

@@ -153,7 +153,7 @@ ngx_http_ron_limit_rate(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     b.data = name;
     b.len = p - name;
 
-    ron_zone_key(a, b, &key);
+    ron_zone_key(zone, a, b, &key);
 
     rc = ron_zone_rate_take(zone, &key, llcf->rate, llcf->burst,
                             ron_clock_mono_us(), &rate);

@@ -32,9 +32,9 @@ static ngx_int_t ngx_http_ron_variable(ngx_http_request_t *r,
 static ngx_int_t ngx_http_ron_init(ngx_conf_t *cf);
 
 
-#define ngx_http_ron_text(dim, id, text)  text,
+#define ngx_http_ron_text(dim, id, text)  ngx_string(text),
 
-static const char  *ngx_http_ron_route_names[] = {
+static ngx_str_t  ngx_http_ron_route_names[] = {
     RON_DIM_ROUTE(ngx_http_ron_text)
 };
 
@@ -179,7 +179,7 @@ ngx_module_t  ngx_http_ron_module = {
     NGX_HTTP_MODULE,                       /* module type */
     NULL,                                  /* init master */
     NULL,                                  /* init module */
-    NULL,                                  /* init process */
+    ngx_http_ron_burst_init,               /* init process */
     NULL,                                  /* init thread */
     NULL,                                  /* exit thread */
     NULL,                                  /* exit process */
@@ -494,7 +494,7 @@ ngx_http_ron_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         return NGX_CONF_ERROR;
     }
 
-    if (conf->deadline < 1 || conf->deadline > 60000) {
+    if (conf->deadline < 1 || conf->deadline > NGX_RON_DEADLINE_MAX) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "\"ron_deadline\" must be from 1ms to 60s");
         return NGX_CONF_ERROR;
@@ -605,50 +605,65 @@ ngx_http_ron_add_zone(ngx_conf_t *cf, ngx_str_t *name, size_t size)
 }
 
 
-/*
- * The zone's region is one slab allocation, and the pool's own `data` says
- * where: what is kept in a configuration is a process-local handle.
- */
-
 static ngx_int_t
 ngx_http_ron_init_zone(ngx_shm_zone_t *zone, void *data)
 {
-    size_t            len;
+    size_t         len;
+    u_char        *region;
+    ron_status_t   rc;
+
+    region = ngx_http_ron_region(zone, data, &len);
+
+    rc = region == NULL ? RON_ENOMEM
+         : data != NULL ? ron_zone_adopt(region, len, zone->data)
+                        : ron_zone_init(region, len, zone->data);
+
+    return ngx_http_ron_region_done(zone, data, region, rc);
+}
+
+
+u_char *
+ngx_http_ron_region(ngx_shm_zone_t *zone, void *data, size_t *len)
+{
     u_char           *region;
-    ron_zone_t       *z;
     ngx_slab_pool_t  *shpool;
 
-    z = zone->data;
     shpool = (ngx_slab_pool_t *) zone->shm.addr;
 
     if (data != NULL) {
-
-        /* a zone that is adopted is not written: the reload may still fail */
-
         region = shpool->data;
-        len = region ? shpool->end - region : 0;
-        len -= len % ngx_pagesize;
+        *len = region ? shpool->end - region : 0;
+        *len -= *len % ngx_pagesize;
 
-        if (region == NULL || ron_zone_adopt(region, len, z) != RON_OK) {
-            ngx_log_error(NGX_LOG_EMERG, zone->shm.log, 0,
-                          "zone \"%V\" is of another version, nginx must "
-                          "be restarted", &zone->shm.name);
-            return NGX_ERROR;
-        }
-
-        return NGX_OK;
+        return region;
     }
 
-    len = shpool->pfree * ngx_pagesize;
-    region = ngx_slab_alloc(shpool, len);
+    *len = shpool->pfree * ngx_pagesize;
 
-    if (region == NULL || ron_zone_init(region, len, z) != RON_OK) {
+    return ngx_slab_alloc(shpool, *len);
+}
+
+
+ngx_int_t
+ngx_http_ron_region_done(ngx_shm_zone_t *zone, void *data, u_char *region,
+    ron_status_t rc)
+{
+    ngx_slab_pool_t  *shpool;
+
+    if (rc != RON_OK) {
         ngx_log_error(NGX_LOG_EMERG, zone->shm.log, 0,
-                      "zone \"%V\" is too small", &zone->shm.name);
+                      data ? "zone \"%V\" is of another version, nginx must "
+                             "be restarted"
+                           : "zone \"%V\" is too small", &zone->shm.name);
         return NGX_ERROR;
     }
 
-    shpool->data = region;
+    /* a zone that is adopted is not written: the reload may still fail */
+
+    if (data == NULL) {
+        shpool = (ngx_slab_pool_t *) zone->shm.addr;
+        shpool->data = region;
+    }
 
     return NGX_OK;
 }
@@ -748,64 +763,75 @@ static ngx_int_t
 ngx_http_ron_variable(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     uintptr_t data)
 {
+    ngx_str_t            *field;
+    ngx_http_ron_line_t   line;
+
+    ngx_http_ron_line(r, &line);
+
+    switch (data) {
+
+    case NGX_HTTP_RON_VAR_ROUTE:
+        field = &line.route;
+        break;
+
+    case NGX_HTTP_RON_VAR_SERVICE:
+        field = &line.service;
+        break;
+
+    case NGX_HTTP_RON_VAR_REASON:
+        field = &line.reason;
+        break;
+
+    default: /* NGX_HTTP_RON_VAR_CORR_ID */
+        field = &line.corr_id;
+        break;
+    }
+
+    if (field->data == NULL) {
+        v->not_found = 1;
+        return NGX_OK;
+    }
+
+    v->data = field->data;
+    v->len = field->len;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_ron_line(ngx_http_request_t *r, ngx_http_ron_line_t *line)
+{
     ngx_http_ron_ctx_t       *ctx;
     ngx_http_ron_loc_conf_t  *rlcf;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_ron_module);
     rlcf = ngx_http_get_module_loc_conf(r, ngx_http_ron_module);
 
-    v->data = NULL;
+    ngx_memzero(line, sizeof(ngx_http_ron_line_t));
 
-    switch (data) {
+    if (ctx && ctx->route) {
+        line->route = ngx_http_ron_route_names[ctx->route->metric];
 
-    case NGX_HTTP_RON_VAR_ROUTE:
-        if (ctx && ctx->route) {
-            v->data = (u_char *) ngx_http_ron_route_names[ctx->route->metric];
-
-        } else if (rlcf->service) {
-            v->data = (u_char *) "other";
-        }
-
-        break;
-
-    case NGX_HTTP_RON_VAR_SERVICE:
-        if (rlcf->service) {
-            v->data = rlcf->service->name.data;
-        }
-
-        break;
-
-    case NGX_HTTP_RON_VAR_REASON:
-        if (ctx && ctx->reason != RON_REASON_OK) {
-            v->data = (u_char *) ngx_http_ron_reason_name(ctx->reason);
-        }
-
-        break;
-
-    default: /* NGX_HTTP_RON_VAR_CORR_ID */
-
-        if (ctx) {
-            v->data = ctx->corr_id.data;
-            v->len = ctx->corr_id.len;
-        }
-
-        break;
+    } else if (rlcf->service) {
+        ngx_str_set(&line->route, "other");
     }
 
-    if (v->data == NULL) {
-        v->not_found = 1;
-        return NGX_OK;
+    if (rlcf->service) {
+        line->service = rlcf->service->name;
     }
 
-    if (data != NGX_HTTP_RON_VAR_CORR_ID) {
-        v->len = ngx_strlen(v->data);
+    if (ctx && ctx->reason != RON_REASON_OK) {
+        line->reason.data = (u_char *) ngx_http_ron_reason_name(ctx->reason);
+        line->reason.len = ngx_strlen(line->reason.data);
     }
 
-    v->valid = 1;
-    v->no_cacheable = 0;
-    v->not_found = 0;
-
-    return NGX_OK;
+    if (ctx) {
+        line->corr_id = ctx->corr_id;
+    }
 }
 
 

@@ -17,6 +17,10 @@
  *
  * The first line of results sends the header, 200.  What goes wrong before is
  * a problem like any other; after it, the problem is the last line.
+ *
+ * At most one batch is parsed in a turn of the event loop: others are served
+ * between.  Where other services check entries, they are asked about one batch
+ * after the other, and it waits for them as it will be sent.
  */
 
 #include "ngx_http_ron_limit.h"
@@ -24,10 +28,11 @@
 #include "ron_port.h"
 
 
-#define NGX_HTTP_RON_ND_BATCHES  4
+#define NGX_HTTP_RON_ND_BATCHES  8
 #define NGX_HTTP_RON_ND_UNSENT   (256 * 1024)
 #define NGX_HTTP_RON_ND_BUF      16384
 #define NGX_HTTP_RON_ND_LEAVE    1000
+#define NGX_HTTP_RON_ND_CHECKED  4096       /* batches: each takes memory */
 
 
 typedef struct ngx_http_ron_nd_s  ngx_http_ron_nd_t;
@@ -50,6 +55,9 @@ struct ngx_http_ron_nd_s {
     uint64_t                  batches_n;
     ngx_uint_t                under_way;
     ngx_msec_t                leave_at;     /* 0: the worker stays */
+    ngx_event_t               more;         /* another batch is there */
+    ngx_http_ron_nd_batch_t  *asking;       /* others, about this one */
+    ron_buf_t                 wire;         /* which is here */
     ngx_event_handler_pt      read_handler; /* NGINX's own */
     ron_api_results_t         results;
     ron_api_error_t           err;
@@ -69,7 +77,17 @@ static void ngx_http_ron_nd_pump(ngx_http_ron_nd_t *st);
 static ngx_int_t ngx_http_ron_nd_read(ngx_http_ron_nd_t *st,
     ngx_uint_t *dry);
 static ngx_int_t ngx_http_ron_nd_take(ngx_http_ron_nd_t *st);
+static ngx_uint_t ngx_http_ron_nd_due(ngx_http_ron_nd_t *st, ngx_uint_t dry,
+    size_t *len);
+static void ngx_http_ron_nd_more(ngx_event_t *ev);
+static void ngx_http_ron_nd_next(ngx_http_ron_nd_t *st, size_t len);
 static ngx_int_t ngx_http_ron_nd_batch(ngx_http_ron_nd_t *st, size_t len);
+static ngx_int_t ngx_http_ron_nd_send(ngx_http_ron_nd_t *st,
+    ngx_http_ron_nd_batch_t *nb);
+static ngx_int_t ngx_http_ron_nd_ask(ngx_http_ron_nd_t *st,
+    ngx_http_ron_nd_batch_t *nb);
+static ngx_int_t ngx_http_ron_nd_refused(ngx_http_ron_nd_t *st,
+    ngx_http_ron_nd_batch_t *nb, ron_reason_t reason);
 static void ngx_http_ron_nd_answer(void *data, ngx_int_t rc,
     ron_frame_type_t type, ron_str_t payload);
 static ngx_int_t ngx_http_ron_nd_outcome(ngx_http_ron_nd_t *st,
@@ -77,6 +95,7 @@ static ngx_int_t ngx_http_ron_nd_outcome(ngx_http_ron_nd_t *st,
 static void ngx_http_ron_nd_fail(ngx_http_ron_nd_t *st, ron_reason_t reason,
     const char *text);
 static size_t ngx_http_ron_nd_unsent(ngx_http_ron_nd_t *st);
+static ngx_int_t ngx_http_ron_nd_room(ngx_http_ron_nd_t *st);
 static ngx_int_t ngx_http_ron_nd_output(ngx_http_ron_nd_t *st,
     ngx_uint_t last);
 static void ngx_http_ron_nd_finish(ngx_http_ron_nd_t *st);
@@ -122,6 +141,11 @@ ngx_http_ron_ndjson(ngx_http_request_t *r)
 
     ron_buf_init(&st->text, 0);
     ron_buf_init(&st->out, 0);
+    ron_buf_init(&st->wire, RON_FRAME_PAYLOAD_MAX);
+
+    st->more.handler = ngx_http_ron_nd_more;
+    st->more.data = r->connection;
+    st->more.log = r->connection->log;
 
     for (i = 0; i < NGX_HTTP_RON_ND_BATCHES; i++) {
         ron_buf_init(&st->batch[i].batch.lines, 0);
@@ -179,8 +203,13 @@ ngx_http_ron_nd_cleanup(void *data)
         ron_buf_free(&st->batch[i].batch.lines);
     }
 
+    if (st->more.posted) {
+        ngx_delete_posted_event(&st->more);
+    }
+
     ron_buf_free(&st->text);
     ron_buf_free(&st->out);
+    ron_buf_free(&st->wire);
 }
 
 
@@ -299,40 +328,50 @@ ngx_http_ron_nd_pump(ngx_http_ron_nd_t *st)
 {
     size_t               len;
     ngx_int_t            rc;
-    ngx_uint_t           dry, wait;
+    ngx_uint_t           due, dry, wait, parsed;
     ngx_connection_t    *c;
     ngx_http_request_t  *r;
 
     r = st->request;
     c = r->connection;
     c->idle = 0;
+    len = 0;
     dry = 0;
+    parsed = 0;
 
     for ( ;; ) {
 
-        while (!st->failed && st->under_way < NGX_HTTP_RON_ND_BATCHES) {
+        due = ngx_http_ron_nd_due(st, dry, &len);
 
-            /* a full batch, or what there is when nobody else is served */
+        if (due || !(st->all || st->failed || dry)) {
+            rc = ngx_http_ron_nd_room(st);
 
-            if (st->text.len < RON_API_NDJSON_BATCH && !st->all
-                && !(dry && st->under_way == 0))
-            {
+            if (rc == NGX_ERROR) {
+                ngx_http_finalize_request(r, NGX_ERROR);
+                return;
+            }
+
+            if (rc == NGX_AGAIN) {
+                break;
+            }
+        }
+
+        if (due) {
+
+            if (parsed) {
+
+                /* somebody else's turn */
+
+                if (!st->more.posted) {
+                    ngx_post_event(&st->more, &ngx_posted_next_events);
+                }
+
                 break;
             }
 
-            len = ron_api_ndjson_cut(ron_buf_str(&st->text), st->all);
-
-            if (len == 0) {
-                break;
-            }
-
-            if (len > RON_API_NDJSON_LINE
-                || ngx_http_ron_nd_batch(st, len) != NGX_OK)
-            {
-                ngx_http_ron_nd_fail(st, len > RON_API_NDJSON_LINE
-                                         ? RON_REASON_TOO_LARGE
-                                         : RON_REASON_BUSY, NULL);
-            }
+            parsed = 1;
+            ngx_http_ron_nd_next(st, len);
+            continue;
         }
 
         if (dry && !st->all && !st->failed) {
@@ -343,23 +382,13 @@ ngx_http_ron_nd_pump(ngx_http_ron_nd_t *st)
             break;
         }
 
-        /* an event comes for what the socket does not take, and only then */
-
-        if (ngx_http_ron_nd_unsent(st) >= NGX_HTTP_RON_ND_UNSENT
-            && ngx_http_ron_nd_output(st, 0) == NGX_ERROR)
-        {
-            ngx_http_finalize_request(r, NGX_ERROR);
-            return;
-        }
-
         wait = st->text.len > RON_API_NDJSON_LINE
-               || (st->under_way == NGX_HTTP_RON_ND_BATCHES
-                   && st->text.len >= RON_API_NDJSON_BATCH)
-               || ngx_http_ron_nd_unsent(st) >= NGX_HTTP_RON_ND_UNSENT;
+               || ((st->under_way == NGX_HTTP_RON_ND_BATCHES || st->asking)
+                   && st->text.len >= RON_API_NDJSON_BATCH);
 
         if (wait) {
 
-            /* an answer, or room in the socket, goes on here */
+            /* an answer goes on here */
 
             if (c->read->timer_set) {
                 ngx_del_timer(c->read);
@@ -383,6 +412,12 @@ ngx_http_ron_nd_pump(ngx_http_ron_nd_t *st)
         }
     }
 
+    /* what the client is waited for with takes nobody's place */
+
+    if (st->under_way == 0 && !st->asking && !st->more.posted) {
+        ngx_http_ron_release(st->ctx);
+    }
+
     if ((st->all && st->text.len == 0) || st->failed) {
 
         if (st->under_way == 0) {
@@ -398,6 +433,68 @@ ngx_http_ron_nd_pump(ngx_http_ron_nd_t *st)
     if (ngx_http_ron_nd_output(st, 0) == NGX_ERROR) {
         ngx_http_finalize_request(r, NGX_ERROR);
     }
+}
+
+
+static void
+ngx_http_ron_nd_next(ngx_http_ron_nd_t *st, size_t len)
+{
+    ron_reason_t  reason;
+
+    reason = ngx_http_ron_admit(st->request, st->ctx);
+
+    if (reason == RON_REASON_OK && len > RON_API_NDJSON_LINE) {
+        reason = RON_REASON_TOO_LARGE;
+    }
+
+    if (reason == RON_REASON_OK && ngx_http_ron_nd_batch(st, len) != NGX_OK) {
+        reason = RON_REASON_BUSY;
+    }
+
+    if (reason != RON_REASON_OK) {
+        ngx_http_ron_nd_fail(st, reason, NULL);
+    }
+}
+
+
+/* A full batch, or what there is when nobody else is served. */
+
+static ngx_uint_t
+ngx_http_ron_nd_due(ngx_http_ron_nd_t *st, ngx_uint_t dry, size_t *len)
+{
+    if (st->failed || st->asking
+        || st->under_way == NGX_HTTP_RON_ND_BATCHES)
+    {
+        return 0;
+    }
+
+    if (st->text.len < RON_API_NDJSON_BATCH && !st->all
+        && !(dry && st->under_way == 0))
+    {
+        return 0;
+    }
+
+    *len = ron_api_ndjson_cut(ron_buf_str(&st->text), st->all);
+
+    return *len != 0;
+}
+
+
+static void
+ngx_http_ron_nd_more(ngx_event_t *ev)
+{
+    ngx_connection_t    *c;
+    ngx_http_request_t  *r;
+    ngx_http_ron_ctx_t  *ctx;
+
+    c = ev->data;
+    r = c->data;
+    ctx = ngx_http_get_module_ctx(r, ngx_http_ron_module);
+
+    ngx_http_set_log_request(c->log, r);
+
+    ngx_http_ron_nd_pump(ctx->data);
+    ngx_http_run_posted_requests(c);
 }
 
 
@@ -464,6 +561,7 @@ static ngx_int_t
 ngx_http_ron_nd_take(ngx_http_ron_nd_t *st)
 {
     ngx_buf_t    *b;
+    ron_str_t     chunk;
     ngx_chain_t  *cl;
 
     for (cl = st->request->request_body->bufs; cl; cl = cl->next) {
@@ -473,14 +571,22 @@ ngx_http_ron_nd_take(ngx_http_ron_nd_t *st)
             continue;
         }
 
-        ron_buf_put(&st->text, b->pos, b->last - b->pos);
-        st->total += b->last - b->pos;
-        b->pos = b->last;
+        while (b->pos < b->last) {
+            chunk.data = b->pos;
+            chunk.len = ngx_min(b->last - b->pos, RON_FRAME_CHUNK);
+
+            if (ron_api_ndjson_feed(&st->text, chunk) != RON_OK) {
+                return NGX_ERROR;
+            }
+
+            st->total += chunk.len;
+            b->pos += chunk.len;
+        }
     }
 
     st->request->request_body->bufs = NULL;
 
-    return ron_buf_status(&st->text) == RON_OK ? NGX_OK : NGX_ERROR;
+    return NGX_OK;
 }
 
 
@@ -489,12 +595,9 @@ ngx_http_ron_nd_take(ngx_http_ron_nd_t *st)
 static ngx_int_t
 ngx_http_ron_nd_batch(ngx_http_ron_nd_t *st, size_t len)
 {
+    ngx_int_t                 rc;
     ron_str_t                 text;
-    ngx_uint_t                i, too_long;
-    ron_unit_t               *unit;
-    ron_status_t              rc;
-    ngx_time_t               *tp;
-    ngx_http_ron_loc_conf_t  *rlcf;
+    ngx_uint_t                i;
     ron_api_policy_t          policy;
     ngx_http_ron_nd_batch_t  *nb;
 
@@ -513,29 +616,24 @@ ngx_http_ron_nd_batch(ngx_http_ron_nd_t *st, size_t len)
     ngx_http_ron_checks_begin(st->ctx);
 
     rc = ron_api_ndjson_parse(&ngx_http_ron_nd_space, text, st->ctx->cap,
-                              st->results, &nb->batch, &st->out);
+                              st->results, &nb->batch, &st->out)
+                 == RON_OK ? NGX_OK : NGX_ERROR;
 
     ngx_http_ron_checks_end(st->ctx);
 
     ngx_http_ron_nd_space.policy = NULL;
 
-    if (rc != RON_OK) {
+    if (rc != NGX_OK) {
         return NGX_ERROR;
     }
 
     if (nb->batch.op_n) {
-        rlcf = ngx_http_get_module_loc_conf(st->request, ngx_http_ron_module);
-        tp = ngx_timeofday();
 
-        unit = &ngx_http_ron_nd_space.unit;
+        rc = ngx_http_ron_check_units(st->request)
+                 ? ngx_http_ron_nd_ask(st, nb)
+                 : ngx_http_ron_nd_send(st, nb);
 
-        unit->source_us = (uint64_t) tp->sec * 1000000 + tp->msec * 1000;
-        unit->deadline_us = ron_clock_mono_us()
-                            + (uint64_t) rlcf->deadline * 1000;
-
-        nb->call = ngx_ron_ipc_unit(unit, rlcf->deadline,
-                                    ngx_http_ron_nd_answer, nb, &too_long);
-        if (nb->call == NULL) {
+        if (rc != NGX_OK) {
             return NGX_ERROR;
         }
 
@@ -560,6 +658,168 @@ ngx_http_ron_nd_batch(ngx_http_ron_nd_t *st, size_t len)
     ngx_memmove(st->text.data, st->text.data + len, st->text.len);
 
     return NGX_OK;
+}
+
+
+/* What was just parsed: its deadline begins now. */
+
+static ngx_int_t
+ngx_http_ron_nd_send(ngx_http_ron_nd_t *st, ngx_http_ron_nd_batch_t *nb)
+{
+    ngx_uint_t                too_long;
+    ron_unit_t               *unit;
+    ngx_time_t               *tp;
+    ngx_http_ron_loc_conf_t  *rlcf;
+
+    rlcf = ngx_http_get_module_loc_conf(st->request, ngx_http_ron_module);
+    tp = ngx_timeofday();
+
+    unit = &ngx_http_ron_nd_space.unit;
+
+    unit->source_us = (uint64_t) tp->sec * 1000000 + tp->msec * 1000;
+    unit->deadline_us = ron_clock_mono_us() + (uint64_t) rlcf->deadline * 1000;
+
+    nb->call = ngx_ron_ipc_unit(unit, rlcf->deadline, ngx_http_ron_nd_answer,
+                                nb, &too_long);
+
+    return nb->call ? NGX_OK : NGX_ERROR;
+}
+
+
+/*
+ * Others are asked first, under the batch's own deadline.  The stream goes on
+ * reading meanwhile, and parses nothing: the workspace is everybody's.
+ */
+
+static ngx_int_t
+ngx_http_ron_nd_ask(ngx_http_ron_nd_t *st, ngx_http_ron_nd_batch_t *nb)
+{
+    ngx_int_t                  rc;
+    ron_unit_t                *unit;
+    ngx_time_t                *tp;
+    ngx_http_request_t        *r;
+    ngx_http_ron_loc_conf_t   *rlcf;
+    ngx_http_event_handler_pt  read, write;
+
+    if (st->batches_n == NGX_HTTP_RON_ND_CHECKED) {
+        st->request->keepalive = 0;
+        ngx_http_ron_nd_fail(st, RON_REASON_TOO_LARGE,
+                             "another service checks entries here, and the "
+                             "stream is too long for that: begin another");
+        return NGX_ERROR;
+    }
+
+    r = st->request;
+    rlcf = ngx_http_get_module_loc_conf(r, ngx_http_ron_module);
+    tp = ngx_timeofday();
+
+    unit = &ngx_http_ron_nd_space.unit;
+
+    st->ctx->deadline_us = ron_clock_mono_us()
+                           + (uint64_t) rlcf->deadline * 1000;
+
+    unit->source_us = (uint64_t) tp->sec * 1000000 + tp->msec * 1000;
+    unit->deadline_us = st->ctx->deadline_us;
+
+    ron_buf_reset(&st->wire);
+
+    if (ron_unit_encode(unit, &st->wire) != RON_OK) {
+        return NGX_ERROR;
+    }
+
+    read = r->read_event_handler;
+    write = r->write_event_handler;
+
+    rc = ngx_http_ron_check_unit(r, st->ctx, unit);
+
+    r->read_event_handler = read;
+    r->write_event_handler = write;
+
+    if (rc != NGX_DONE) {
+        return NGX_ERROR;
+    }
+
+    st->asking = nb;
+
+    return NGX_OK;
+}
+
+
+/* The request has a count for the call, and another one for the stream. */
+
+void
+ngx_http_ron_ndjson_checked(ngx_http_ron_ctx_t *ctx, ron_reason_t reason,
+    const char *text)
+{
+    ngx_connection_t         *c;
+    ngx_http_ron_nd_t        *st;
+    ngx_http_request_t       *r;
+    ngx_http_ron_nd_batch_t  *nb;
+
+    r = ctx->request;
+    c = r->connection;
+    st = ctx->data;
+    nb = st->asking;
+
+    ngx_http_finalize_request(r, NGX_DONE);
+
+    st->asking = NULL;
+    ngx_http_ron_checks_end(ctx);
+
+    switch (reason) {
+
+    case RON_REASON_OK:
+        nb->call = ngx_ron_ipc_wire(ron_buf_str(&st->wire),
+                                    ngx_http_ron_time_left(ctx) + 1,
+                                    ngx_http_ron_nd_answer, nb);
+        if (nb->call) {
+            break;
+        }
+
+        nb->stream = NULL;
+        st->under_way--;
+        ngx_http_ron_nd_fail(st, RON_REASON_BUSY, NULL);
+        break;
+
+    case RON_REASON_BUSY:
+    case RON_REASON_UPSTREAM:
+    case RON_REASON_RETRY_LATER:
+
+        /* not a word about this batch: nor will there be about the next */
+
+        nb->stream = NULL;
+        st->under_way--;
+        ngx_http_ron_nd_fail(st, reason, text);
+        break;
+
+    default:
+        if (ngx_http_ron_nd_refused(st, nb, reason) != NGX_OK) {
+            ngx_http_ron_nd_fail(st, RON_REASON_INTERNAL, NULL);
+        }
+    }
+
+    ngx_http_ron_nd_pump(st);
+    ngx_http_run_posted_requests(c);
+}
+
+
+static ngx_int_t
+ngx_http_ron_nd_refused(ngx_http_ron_nd_t *st, ngx_http_ron_nd_batch_t *nb,
+    ron_reason_t reason)
+{
+    ron_outcome_t  outcome;
+
+    ngx_memzero(&outcome, sizeof(ron_outcome_t));
+
+    outcome.reason = reason;
+    outcome.detail = RON_DETAIL_CHECK;
+
+    nb->stream = NULL;
+    st->under_way--;
+
+    return ron_api_ndjson_answer(&st->out, &nb->batch, st->results, NULL,
+                                 &outcome)
+               == RON_OK ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -645,6 +905,38 @@ ngx_http_ron_nd_unsent(ngx_http_ron_nd_t *st)
     }
 
     return n;
+}
+
+
+/*
+ * NGX_AGAIN: too many results are unsent, nothing is read or parsed.  An event
+ * comes for what the socket does not take, and only then.
+ */
+
+static ngx_int_t
+ngx_http_ron_nd_room(ngx_http_ron_nd_t *st)
+{
+    ngx_event_t  *rev;
+
+    if (ngx_http_ron_nd_unsent(st) < NGX_HTTP_RON_ND_UNSENT) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_ron_nd_output(st, 0) == NGX_ERROR) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_ron_nd_unsent(st) < NGX_HTTP_RON_ND_UNSENT) {
+        return NGX_OK;
+    }
+
+    rev = st->request->connection->read;
+
+    if (rev->timer_set) {
+        ngx_del_timer(rev);
+    }
+
+    return NGX_AGAIN;
 }
 
 

@@ -53,7 +53,7 @@ ngx_http_ron_nonce_ask(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
         return NGX_OK;
     }
 
-    ron_zone_nonce_init(e->account, &ctx->nonce_account);
+    ron_zone_nonce_init(&zone, e->account, &ctx->nonce_account);
 
     if (ron_zone_nonce_reserve(&zone, &ctx->nonce_account, e->nonce,
                                &ctx->nonce_last)
@@ -112,11 +112,10 @@ ngx_http_ron_nonce_drop(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 
 void
 ngx_http_ron_nonce_tell(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
-    const ron_outcome_t *outcome)
+    const ron_outcome_t *outcome, const ron_entry_t *e)
 {
     uint64_t         now_ms;
     ron_zone_t       zone;
-    ron_entry_t      e;
     ngx_ron_conf_t  *rcf;
 
     if (ctx->nonce == 0 || !ngx_http_ron_nonce_zone(r, &zone)) {
@@ -137,16 +136,13 @@ ngx_http_ron_nonce_tell(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
         return;
     }
 
-    if (outcome->result_n != 1
-        || ron_entry_decode(outcome->results[0].bytes, &e) != RON_OK
-        || e.nonce != ctx->nonce)
-    {
+    if (e == NULL || e->nonce != ctx->nonce) {
         return;
     }
 
     rcf = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle);
     now_ms = ron_clock_wall_ms();
 
-    ron_zone_nonce_note(&zone, &ctx->nonce_account, e.nonce, e.key,
+    ron_zone_nonce_note(&zone, &ctx->nonce_account, e->nonce, e->key,
                         now_ms + rcf->key_ttl, now_ms);
 }

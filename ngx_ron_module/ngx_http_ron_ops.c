@@ -6,7 +6,7 @@
  * receipt are too.
  */
 
-#include "ngx_http_ron.h"
+#include "ngx_http_ron_ingress.h"
 #include "ron_port.h"
 
 
@@ -22,21 +22,34 @@ static ron_api_t  ngx_http_ron_ops_api;
 ngx_int_t
 ngx_http_ron_ops(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
+    ron_unit_t                *unit;
     ron_status_t               rc;
     ron_api_ops_t              ops;
+    ron_api_body_t            *body;
     ron_api_error_t            err;
     ron_api_limits_t           limits;
     ngx_http_ron_loc_conf_t   *rlcf;
     ngx_http_ron_main_conf_t  *rmcf;
 
-    rlcf = ngx_http_get_module_loc_conf(r, ngx_http_ron_module);
-    rmcf = ngx_http_get_module_main_conf(r, ngx_http_ron_module);
+    body = ngx_http_ron_ingress_parsed(ctx);
 
-    limits = *rmcf->limits;
-    limits.nonce_strict = rlcf->nonce;
+    if (body) {
+        unit = &body->api.unit;
+        ops = body->ops;
+        err = body->err;
+        rc = body->rc;
 
-    rc = ron_api_ops_parse(&ngx_http_ron_ops_api, ctx->body, &limits, &ops,
-                           &err);
+    } else {
+        rlcf = ngx_http_get_module_loc_conf(r, ngx_http_ron_module);
+        rmcf = ngx_http_get_module_main_conf(r, ngx_http_ron_module);
+
+        limits = *rmcf->limits;
+        limits.nonce_strict = rlcf->nonce;
+
+        unit = &ngx_http_ron_ops_api.unit;
+        rc = ron_api_ops_parse(&ngx_http_ron_ops_api, ctx->body, &limits,
+                               &ops, &err);
+    }
 
     if (rc == RON_EINVAL) {
         return ngx_http_ron_problem(r, &err);
@@ -54,8 +67,7 @@ ngx_http_ron_ops(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 
     ctx->number = ops.op;
 
-    return ngx_http_ron_wallet_unit(r, ctx, RON_CAP_SVC_LEDGER,
-                                    &ngx_http_ron_ops_api.unit);
+    return ngx_http_ron_wallet_unit(r, ctx, RON_CAP_SVC_LEDGER, unit);
 }
 
 

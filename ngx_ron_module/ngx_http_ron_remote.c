@@ -26,7 +26,8 @@
 
 
 static ngx_int_t ngx_http_ron_remote_text(ngx_http_request_t *r,
-    ngx_http_ron_rcall_t *call, ngx_str_t *tail, ron_str_t body);
+    ngx_http_ron_rcall_t *call, ngx_str_t *tail, ngx_str_t *args,
+    ron_str_t body);
 static void ngx_http_ron_remote_cleanup(void *data);
 static void ngx_http_ron_remote_event(ngx_event_t *ev);
 static void ngx_http_ron_remote_try(ngx_http_ron_rcall_t *call);
@@ -61,18 +62,11 @@ static void ngx_http_ron_remote_done(ngx_http_ron_rcall_t *call,
 static ngx_queue_t  ngx_http_ron_remote_waiting;
 static ngx_event_t  ngx_http_ron_remote_poll;
 
-/* an event's data looks like a connection: debug logs read its fd */
-
-static struct {
-    void  *padding[3];
-    int    fd;
-} ngx_http_ron_remote_ident = { { NULL, NULL, NULL }, -1 };
-
 
 ngx_int_t
 ngx_http_ron_remote_call(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
-    ngx_http_ron_remote_t *remote, ngx_str_t *tail, ron_str_t body,
-    ngx_uint_t op, ngx_http_ron_remote_pt handler)
+    ngx_http_ron_remote_t *remote, ngx_str_t *tail, ngx_str_t *args,
+    ron_str_t body, ngx_uint_t op, ngx_http_ron_remote_pt handler)
 {
     ngx_pool_cleanup_t    *cln;
     ngx_http_ron_rcall_t  *call;
@@ -100,7 +94,7 @@ ngx_http_ron_remote_call(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 
     cln->handler = ngx_http_ron_remote_cleanup;
 
-    if (ngx_http_ron_remote_text(r, call, tail, body) != NGX_OK) {
+    if (ngx_http_ron_remote_text(r, call, tail, args, body) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -125,6 +119,8 @@ static void
 ngx_http_ron_remote_cleanup(void *data)
 {
     ngx_http_ron_rcall_t  *call = data;
+
+    ngx_http_ron_remote_untold(call);
 
     if (call->event.timer_set) {
         ngx_del_timer(&call->event);
@@ -154,7 +150,7 @@ ngx_http_ron_remote_cleanup(void *data)
 
 static ngx_int_t
 ngx_http_ron_remote_text(ngx_http_request_t *r, ngx_http_ron_rcall_t *call,
-    ngx_str_t *tail, ron_str_t body)
+    ngx_str_t *tail, ngx_str_t *args, ron_str_t body)
 {
     size_t                  len;
     u_char                 *p;
@@ -189,7 +185,8 @@ ngx_http_ron_remote_text(ngx_http_request_t *r, ngx_http_ron_rcall_t *call,
                  "traceparent: " CRLF
                  "Idempotency-Key: " CRLF "Content-Type: application/json"
                  CRLF "Content-Length: " CRLF CRLF) - 1
-          + remote->path.len + tail->len + r->args.len + remote->host.len
+          + remote->path.len + tail->len + (args ? args->len : 0)
+          + remote->host.len
           + ctx->corr_id.len + c->addr_text.len + token.len + key.len
           + trace.len
           + NGX_INT64_LEN + body.len;
@@ -204,8 +201,8 @@ ngx_http_ron_remote_text(ngx_http_request_t *r, ngx_http_ron_rcall_t *call,
     p = ngx_sprintf(p, "%s %V%V", body.len ? "POST" : "GET", &remote->path,
                     tail);
 
-    if (r->args.len && remote->target == RON_D_TARGET_LEDGER) {
-        p = ngx_sprintf(p, "?%V", &r->args);
+    if (args && args->len) {
+        p = ngx_sprintf(p, "?%V", args);
     }
 
     p = ngx_sprintf(p, " HTTP/1.1" CRLF "Host: %V" CRLF "X-Corr-ID: %V" CRLF
@@ -335,7 +332,7 @@ ngx_http_ron_remote_slot(ngx_http_ron_rcall_t *call, ngx_msec_t left)
         ngx_queue_init(&ngx_http_ron_remote_waiting);
 
         ngx_http_ron_remote_poll.handler = ngx_http_ron_remote_slot_poll;
-        ngx_http_ron_remote_poll.data = &ngx_http_ron_remote_ident;
+        ngx_http_ron_remote_poll.data = &ngx_ron_ident;
         ngx_http_ron_remote_poll.log = ngx_cycle->log;
         ngx_http_ron_remote_poll.cancelable = 1;
     }
@@ -723,6 +720,9 @@ ngx_http_ron_remote_judge(ngx_http_ron_rcall_t *call)
             && !(call->late && call->cut)))
     {
         ngx_http_ron_remote_tell(call, !failed);
+
+    } else if (remote->target == RON_D_TARGET_LEDGER) {
+        ngx_http_ron_remote_untold(call);
     }
 
     if (!failed) {
@@ -775,6 +775,8 @@ ngx_http_ron_remote_done(ngx_http_ron_rcall_t *call, ngx_int_t rc)
 
         ngx_http_ron_remote_failed(call);
     }
+
+    ngx_http_ron_remote_untold(call);
 
     call->handler(ctx, call, rc);
 }

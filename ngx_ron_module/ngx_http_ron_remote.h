@@ -31,6 +31,8 @@ typedef struct {
     ngx_msec_t                 timeout;     /* of one try */
     ngx_msec_t                 backoff;     /* the longest pause */
     ron_breaker_conf_t         breaker;     /* errors 0: the threshold */
+    size_t                     cache;       /* of balances; 0: none */
+    ngx_shm_zone_t            *bus;         /* data: ron_bus_t */
 } ngx_http_ron_remote_t;
 
 
@@ -85,16 +87,19 @@ struct ngx_http_ron_rcall_s {
     unsigned                   cut:1;       /* less time than a try may have */
     unsigned                   slot:1;      /* one of the prevalidators */
     unsigned                   queued:1;
+    unsigned                   probe:1;     /* of the breaker, not told of */
 };
 
 
 /*
- * A call whose path, behind the target's own, is `tail`.  POST when there is
- * a body.  NGX_DONE, and the handler is called later; or NGX_ERROR.
+ * A call whose path, behind the target's own, is `tail`, and `args` what is
+ * asked for, NULL: nothing.  POST when there is a body.  NGX_DONE, and the
+ * handler is called later; or NGX_ERROR.
  */
 ngx_int_t ngx_http_ron_remote_call(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ngx_http_ron_remote_t *remote, ngx_str_t *tail,
-    ron_str_t body, ngx_uint_t op, ngx_http_ron_remote_pt handler);
+    ngx_str_t *args, ron_str_t body, ngx_uint_t op,
+    ngx_http_ron_remote_pt handler);
 
 /* The ledger of this location's wallet, NULL: ours. */
 ngx_http_ron_remote_t *ngx_http_ron_remote_ledger(ngx_http_request_t *r);
@@ -103,7 +108,22 @@ ngx_http_ron_remote_t *ngx_http_ron_remote_ledger(ngx_http_request_t *r);
 ngx_int_t ngx_http_ron_remote_unit(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ron_unit_t *unit);
 ngx_int_t ngx_http_ron_remote_read(ngx_http_request_t *r,
-    ngx_http_ron_ctx_t *ctx, const char *what);
+    ngx_http_ron_ctx_t *ctx, const char *what, ngx_str_t *args);
+
+/* What a read was answered: relayed, and the request is done. */
+void ngx_http_ron_remote_read_answer(ngx_http_ron_ctx_t *ctx,
+    ngx_http_ron_rcall_t *call, ngx_int_t rc);
+
+
+/* The cache of balances of a ledger: its region; GET /v1/balance through it. */
+ngx_int_t ngx_http_ron_follow_add(ngx_conf_t *cf,
+    ngx_http_ron_remote_t *remote);
+ngx_int_t ngx_http_ron_follow_balance(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx);
+
+/* An operation was answered: what is older than its seq is not believed. */
+void ngx_http_ron_follow_wrote(ngx_http_ron_remote_t *remote, uint64_t seq);
+
 
 /* Whether a breaker of this kind is open now. */
 ngx_uint_t ngx_http_ron_remote_down(ngx_http_request_t *r, ngx_uint_t target);
@@ -123,6 +143,7 @@ ngx_uint_t ngx_http_ron_remote_unknown(ngx_http_ron_rcall_t *call);
 /* NGX_BUSY: the breaker lets no call out now. */
 ngx_int_t ngx_http_ron_remote_ask(ngx_http_ron_rcall_t *call);
 void ngx_http_ron_remote_tell(ngx_http_ron_rcall_t *call, ngx_uint_t success);
+void ngx_http_ron_remote_untold(ngx_http_ron_rcall_t *call);
 
 /* One try is over; it will be tried again; all of it was in vain. */
 void ngx_http_ron_remote_count(ngx_http_ron_rcall_t *call,

@@ -10,16 +10,17 @@
 
 
 #define NGX_HTTP_RON_REMOTE_BUFFER  8192
+#define NGX_HTTP_RON_REMOTE_CACHE   (4 * 1024 * 1024)
+#define NGX_HTTP_RON_REMOTE_CACHE_MIN  (2 * 1024 * 1024)
 
 
 static void ngx_http_ron_remote_unit_answer(ngx_http_ron_ctx_t *ctx,
-    ngx_http_ron_rcall_t *call, ngx_int_t rc);
-static void ngx_http_ron_remote_read_answer(ngx_http_ron_ctx_t *ctx,
     ngx_http_ron_rcall_t *call, ngx_int_t rc);
 static ngx_int_t ngx_http_ron_remote_relay(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ron_api_http_t *answer);
 static ngx_int_t ngx_http_ron_remote_in_vain(ngx_http_request_t *r,
     ngx_http_ron_rcall_t *call);
+static ngx_uint_t ngx_http_ron_remote_receipts(ron_str_t body);
 static ron_reason_t ngx_http_ron_remote_reason(ron_api_http_t *answer);
 
 static ngx_int_t ngx_http_ron_remote_breaker(ngx_http_ron_remote_t *remote,
@@ -35,6 +36,8 @@ static char *ngx_http_ron_remote_pass(ngx_conf_t *cf, ngx_command_t *cmd,
 static ngx_int_t ngx_http_ron_remote_upstream(ngx_conf_t *cf,
     ngx_http_ron_remote_t *remote, ngx_str_t *name);
 static ngx_int_t ngx_http_ron_remote_option(ngx_conf_t *cf,
+    ngx_http_ron_remote_t *remote, ngx_str_t *value);
+static ngx_int_t ngx_http_ron_remote_cache(ngx_conf_t *cf,
     ngx_http_ron_remote_t *remote, ngx_str_t *value);
 
 
@@ -242,7 +245,7 @@ ngx_http_ron_remote_unit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 
     if (ron_api_ops_put(buf, &ops, ctx->body) != RON_OK
         || ngx_http_ron_remote_call(r, ctx, ngx_http_ron_remote_ledger(r),
-                                    &tail, ron_buf_str(buf),
+                                    &tail, &r->args, ron_buf_str(buf),
                                     RON_D_CALL_COMMIT,
                                     ngx_http_ron_remote_unit_answer)
            != NGX_DONE)
@@ -276,6 +279,10 @@ ngx_http_ron_remote_unit_answer(ngx_http_ron_ctx_t *ctx,
         rc = ngx_http_ron_refuse(r, RON_REASON_TIMEOUT, NULL, NULL);
 
     } else {
+        if (call->answer.has_seq) {
+            ngx_http_ron_follow_wrote(call->remote, call->answer.seq);
+        }
+
         rc = ngx_http_ron_remote_relay(r, ctx, &call->answer);
     }
 
@@ -284,7 +291,8 @@ ngx_http_ron_remote_unit_answer(ngx_http_ron_ctx_t *ctx,
 
 
 /*
- * Refusals that are not the sequencer's say nothing about an earlier try; of
+ * Refusals that are not the sequencer's say nothing about an earlier try, and
+ * limits are looked at by the door, too, which may have other ones by now.  Of
  * what a ledger answers with 500 and more, these say that nothing was done.
  */
 
@@ -297,7 +305,6 @@ ngx_http_ron_remote_unknown(ngx_http_ron_rcall_t *call)
 
     switch (ngx_http_ron_remote_reason(&call->answer)) {
 
-    case RON_REASON_LIMITS:
     case RON_REASON_HOLD_NOT_FOUND:
     case RON_REASON_CONFLICT:
     case RON_REASON_INSUFFICIENT:
@@ -357,6 +364,8 @@ ngx_http_ron_remote_relay(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
                                   &ngx_http_ron_remote_problem, answer->body);
     }
 
+    ngx_http_ron_context_receipt(ctx, answer->body);
+
     if (answer->replayed) {
         ngx_ron_count(RON_M_WALLET_REPLAYS, 0, 0, 0, 0);
         ngx_ron_count(RON_M_WALLET_REPLAYS_LONG, 0, 0, 0, 0);
@@ -366,10 +375,40 @@ ngx_http_ron_remote_relay(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
         {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
+
+    } else {
+        ngx_http_ron_count_ops(ctx,
+                               ngx_http_ron_remote_receipts(answer->body));
     }
 
     return ngx_http_ron_reply(r, answer->status, &ngx_http_ron_remote_json,
                               answer->body);
+}
+
+
+/* No text in an answer has a quotation mark: each of these is a receipt. */
+
+static ngx_uint_t
+ngx_http_ron_remote_receipts(ron_str_t body)
+{
+    ngx_uint_t      n;
+    const uint8_t  *p;
+
+    static const char  txid[] = "{\"txid\":\"";
+
+    n = 0;
+
+    for (p = body.data; body.len; p += sizeof(txid) - 1) {
+        p = memmem(p, body.data + body.len - p, txid, sizeof(txid) - 1);
+
+        if (p == NULL) {
+            break;
+        }
+
+        n++;
+    }
+
+    return n;
 }
 
 
@@ -417,7 +456,7 @@ ngx_http_ron_remote_reason(ron_api_http_t *answer)
 
 ngx_int_t
 ngx_http_ron_remote_read(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
-    const char *what)
+    const char *what, ngx_str_t *args)
 {
     ngx_str_t   tail;
 
@@ -434,7 +473,7 @@ ngx_http_ron_remote_read(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
                ctx->path.data, ctx->path.len);
 
     if (ngx_http_ron_remote_call(r, ctx, ngx_http_ron_remote_ledger(r),
-                                 &tail, ron_null_str, RON_D_CALL_READ,
+                                 &tail, args, ron_null_str, RON_D_CALL_READ,
                                  ngx_http_ron_remote_read_answer)
         != NGX_DONE)
     {
@@ -445,7 +484,7 @@ ngx_http_ron_remote_read(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 }
 
 
-static void
+void
 ngx_http_ron_remote_read_answer(ngx_http_ron_ctx_t *ctx,
     ngx_http_ron_rcall_t *call, ngx_int_t rc)
 {
@@ -515,10 +554,32 @@ ngx_http_ron_remote_ask(ngx_http_ron_rcall_t *call)
         return NGX_OK;
     }
 
-    return ron_zone_breaker_ask(ngx_ron_zone(), breaker, &remote->breaker,
-                                ngx_ron_now(), &probe, &retry_ms)
-           == RON_OK
-           ? NGX_OK : NGX_BUSY;
+    if (ron_zone_breaker_ask(ngx_ron_zone(), breaker, &remote->breaker,
+                             ngx_ron_now(), &probe, &retry_ms)
+        != RON_OK)
+    {
+        return NGX_BUSY;
+    }
+
+    call->probe = probe;
+
+    return NGX_OK;
+}
+
+
+void
+ngx_http_ron_remote_untold(ngx_http_ron_rcall_t *call)
+{
+    uint32_t  breaker;
+
+    if (call->probe
+        && ngx_http_ron_remote_breaker(call->remote, &breaker) == NGX_OK)
+    {
+        ron_zone_breaker_return(ngx_ron_zone(), breaker,
+                                &call->remote->breaker);
+    }
+
+    call->probe = 0;
 }
 
 
@@ -530,6 +591,7 @@ ngx_http_ron_remote_tell(ngx_http_ron_rcall_t *call, ngx_uint_t success)
     ngx_http_ron_remote_t  *remote;
 
     remote = call->remote;
+    call->probe = 0;
 
     if (ngx_http_ron_remote_breaker(remote, &breaker) != NGX_OK
         || !ron_zone_breaker_tell(ngx_ron_zone(), breaker, &remote->breaker,
@@ -629,7 +691,7 @@ ngx_http_ron_remote_down(ngx_http_request_t *r, ngx_uint_t target)
 
         /* past its time the next call is a probe, and that needs callers */
 
-        if (remote[i]->target == target
+        if ((remote[i]->target == target || target == RON_D_TARGET_N)
             && ngx_http_ron_remote_breaker(remote[i], &breaker) == NGX_OK
             && ron_zone_breaker_look(ngx_ron_zone(), breaker, &since)
                == RON_BREAKER_OPEN
@@ -872,6 +934,9 @@ ngx_http_ron_remote_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (t != RON_D_TARGET_LEDGER) {
         remote->breaker.errors = 0;
+
+    } else {
+        remote->cache = NGX_HTTP_RON_REMOTE_CACHE;
     }
 
     for (i = 2; i < cf->args->nelts; i++) {
@@ -880,7 +945,9 @@ ngx_http_ron_remote_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
     }
 
-    if (ngx_http_ron_remote_upstream(cf, remote, &value[1]) != NGX_OK) {
+    if (ngx_http_ron_remote_upstream(cf, remote, &value[1]) != NGX_OK
+        || ngx_http_ron_follow_add(cf, remote) != NGX_OK)
+    {
         return NGX_CONF_ERROR;
     }
 
@@ -977,6 +1044,12 @@ ngx_http_ron_remote_option(ngx_conf_t *cf, ngx_http_ron_remote_t *remote,
         return NGX_OK;
     }
 
+    if (value->len > 6 && ngx_strncmp(value->data, "cache=", 6) == 0
+        && remote->target == RON_D_TARGET_LEDGER)
+    {
+        return ngx_http_ron_remote_cache(cf, remote, value);
+    }
+
     for (i = 0; ngx_http_ron_remote_options[i].name.len; i++) {
         name = &ngx_http_ron_remote_options[i].name;
 
@@ -1020,7 +1093,40 @@ ngx_http_ron_remote_option(ngx_conf_t *cf, ngx_http_ron_remote_t *remote,
     ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                        "invalid parameter \"%V\", it must be one of "
                        "path=/... timeout= tries= backoff= errors= window= "
-                       "open= probes=", value);
+                       "open= probes=%s", value,
+                       remote->target == RON_D_TARGET_LEDGER ? " cache=" : "");
 
     return NGX_ERROR;
+}
+
+
+/* Of balances: a size, or "off". */
+
+static ngx_int_t
+ngx_http_ron_remote_cache(ngx_conf_t *cf, ngx_http_ron_remote_t *remote,
+    ngx_str_t *value)
+{
+    ssize_t    size;
+    ngx_str_t  s;
+
+    s.data = value->data + 6;
+    s.len = value->len - 6;
+
+    if (s.len == 3 && ngx_strncmp(s.data, "off", 3) == 0) {
+        remote->cache = 0;
+        return NGX_OK;
+    }
+
+    size = ngx_parse_size(&s);
+
+    if (size == NGX_ERROR || size < NGX_HTTP_RON_REMOTE_CACHE_MIN) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid value in \"%V\", it must be \"off\" or a "
+                           "size of at least 2m", value);
+        return NGX_ERROR;
+    }
+
+    remote->cache = size;
+
+    return NGX_OK;
 }

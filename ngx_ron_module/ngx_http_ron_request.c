@@ -3,14 +3,12 @@
  * A request from its context to its reply.
  */
 
+#include "ngx_http_ron_ingress.h"
 #include "ngx_http_ron_limit.h"
 #include "ngx_http_ron_remote.h"
+#include "ron_amount.h"
 #include "ron_codec.h"
-#include "ron_gunzip.h"
 #include "ron_port.h"
-
-
-#define NGX_HTTP_RON_RETRY_AFTER  "1"
 
 
 static void ngx_http_ron_ctx_headers(ngx_http_request_t *r,
@@ -20,9 +18,6 @@ static ngx_int_t ngx_http_ron_ctx_corr(ngx_http_request_t *r,
 static void ngx_http_ron_ctx_deadline(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 static void ngx_http_ron_ctx_cleanup(void *data);
-static void ngx_http_ron_release(ngx_http_ron_ctx_t *ctx);
-static ngx_int_t ngx_http_ron_admit(ngx_http_request_t *r,
-    ngx_http_ron_ctx_t *ctx);
 static void ngx_http_ron_body(ngx_http_request_t *r);
 static void ngx_http_ron_body_read(ngx_http_request_t *r);
 static void ngx_http_ron_body_late(ngx_event_t *ev);
@@ -48,9 +43,16 @@ static struct {
     { ngx_string("content-encoding"),
       offsetof(ngx_http_ron_ctx_t, content_encoding) },
     { ngx_string("x-corr-id"), offsetof(ngx_http_ron_ctx_t, corr_id) },
+    { ngx_string("x-request-id"),
+      offsetof(ngx_http_ron_ctx_t, request_id) },
     { ngx_string("traceparent"), offsetof(ngx_http_ron_ctx_t, traceparent) },
     { ngx_null_string, 0 }
 };
+
+/* Their lengths, as bits: most headers have another. */
+
+#define NGX_HTTP_RON_HEADER_LENS                                              \
+    (1 << 8 | 1 << 9 | 1 << 11 | 1 << 12 | 1 << 13 | 1 << 15 | 1 << 16)
 
 
 static ngx_str_t  ngx_http_ron_type_json = ngx_string("application/json");
@@ -124,6 +126,10 @@ ngx_http_ron_ctx_cleanup(void *data)
         ctx->call = NULL;
     }
 
+    ngx_http_ron_burst_drop(ctx);
+    ngx_http_ron_ingress_drop(ctx);
+    ngx_http_ron_breaker_drop(ctx);
+
     if (ctx->body_timer.timer_set) {
         ngx_del_timer(&ctx->body_timer);
     }
@@ -158,6 +164,12 @@ ngx_http_ron_ctx_headers(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
             i = 0;
         }
 
+        if (header[i].key.len > 16
+            || !(NGX_HTTP_RON_HEADER_LENS >> header[i].key.len & 1))
+        {
+            continue;
+        }
+
         for (n = 0; ngx_http_ron_headers[n].name.len; n++) {
 
             if (header[i].key.len != ngx_http_ron_headers[n].name.len
@@ -178,6 +190,10 @@ ngx_http_ron_ctx_headers(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 
             if (field->data && field == &ctx->content_encoding) {
                 ctx->encoded_twice = 1;
+            }
+
+            if (field->data && field == &ctx->request_timeout) {
+                ctx->timeout_bad = 1;
             }
 
             *field = header[i].value;
@@ -201,6 +217,15 @@ ngx_http_ron_ctx_corr(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     static uint64_t   state;
 
     if (given->len && ron_api_corr_valid(ngx_ron_str(given))) {
+        return NGX_OK;
+    }
+
+    /* what most proxies call it */
+
+    if (ctx->request_id.len
+        && ron_api_corr_valid(ngx_ron_str(&ctx->request_id)))
+    {
+        *given = ctx->request_id;
         return NGX_OK;
     }
 
@@ -245,18 +270,22 @@ ngx_http_ron_ctx_deadline(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 
     limit = rlcf->deadline;
 
-    if (ctx->request_timeout.len
-        && ron_api_u64(ngx_ron_str(&ctx->request_timeout), &s) == RON_OK
-        && s < limit / 1000 + 1)
-    {
-        limit = ngx_min(limit, s * 1000);
+    if (ctx->request_timeout.data) {
+
+        if (ron_api_u64(ngx_ron_str(&ctx->request_timeout), &s) != RON_OK) {
+            ctx->timeout_bad = 1;
+
+        } else if (s < limit / 1000 + 1) {
+            limit = ngx_min(limit, s * 1000);
+        }
     }
 
     tp = ngx_timeofday();
     spent = (tp->sec - r->start_sec) * 1000 + (tp->msec - r->start_msec);
     limit = spent < limit ? limit - spent : 0;
 
-    ctx->deadline_us = ron_clock_mono_us() + limit * 1000;
+    ctx->begin_us = ron_clock_mono_us();
+    ctx->deadline_us = ctx->begin_us + limit * 1000;
 }
 
 
@@ -285,7 +314,7 @@ ngx_http_ron_zone(ngx_http_request_t *r)
 ngx_int_t
 ngx_http_ron_handler(ngx_http_request_t *r)
 {
-    ngx_int_t            rc;
+    ron_reason_t         reason;
     ngx_http_ron_ctx_t  *ctx;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_ron_module);
@@ -297,10 +326,10 @@ ngx_http_ron_handler(ngx_http_request_t *r)
     }
 
     if (ctx->route->flags & NGX_HTTP_RON_WRITE) {
-        rc = ngx_http_ron_admit(r, ctx);
+        reason = ngx_http_ron_admit(r, ctx);
 
-        if (rc != NGX_OK || ctx->replied) {
-            return rc;
+        if (reason != RON_REASON_OK) {
+            return ngx_http_ron_refuse(r, reason, NULL, NULL);
         }
     }
 
@@ -338,12 +367,6 @@ ngx_http_ron_go(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 
     rlcf = ngx_http_get_module_loc_conf(r, ngx_http_ron_module);
 
-    if (ctx->lines && ngx_http_ron_check_units(r)) {
-        return ngx_http_ron_refuse(r, RON_REASON_MEDIA_TYPE,
-                                   "another service checks entries here, and "
-                                   "it takes no lines: send JSON", NULL);
-    }
-
     if (!ctx->lines
         && r->headers_in.content_length_n > (off_t) rlcf->body_max)
     {
@@ -362,13 +385,17 @@ ngx_http_ron_go(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 }
 
 
-static ngx_int_t
+ron_reason_t
 ngx_http_ron_admit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
     ron_reason_t              reason;
     ngx_uint_t                capacity;
     ngx_ron_conf_t           *rcf;
     ngx_http_ron_loc_conf_t  *rlcf;
+
+    if (ctx->admitted) {
+        return RON_REASON_OK;
+    }
 
     reason = ngx_http_ron_remote_ledger(r) ? RON_REASON_OK
                                            : ngx_http_ron_shed();
@@ -379,7 +406,7 @@ ngx_http_ron_admit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
             ngx_ron_count(RON_M_BUSY_L, 0, RON_D_Q_COMMIT, 0, 0);
         }
 
-        return ngx_http_ron_refuse(r, reason, NULL, NULL);
+        return reason;
     }
 
     rlcf = ngx_http_get_module_loc_conf(r, ngx_http_ron_module);
@@ -398,17 +425,17 @@ ngx_http_ron_admit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
                                            - RON_D_ROUTE_WALLET_ISSUE, 0, 0);
         }
 
-        return ngx_http_ron_refuse(r, RON_REASON_BUSY, NULL, NULL);
+        return RON_REASON_BUSY;
     }
 
     ctx->admitted = 1;
     ctx->queue = rlcf->service->queue;
 
-    return NGX_OK;
+    return RON_REASON_OK;
 }
 
 
-static void
+void
 ngx_http_ron_release(ngx_http_ron_ctx_t *ctx)
 {
     if (ctx->admitted) {
@@ -489,8 +516,24 @@ ngx_http_ron_shed(void)
         return RON_REASON_SAFE_MODE;
 
     case RON_STATE_DRAINING:
+    case RON_STATE_ABORTING:
     case RON_STATE_STOPPED:
         return RON_REASON_DRAINING;
+
+    case RON_STATE_STARTING:
+
+        /*
+         * Not connected: a helper that has begun to serve may still have the
+         * replay in its last beat.  One that is in safe mode says so.
+         */
+
+        ngx_http_ron_health(&h);
+
+        if (h.state == RON_STATE_SAFE_MODE) {
+            h.state = RON_STATE_STARTING;
+        }
+
+        return ron_api_shed(&h);
 
     default:
         ngx_http_ron_health(&h);
@@ -554,6 +597,7 @@ ngx_http_ron_body_read(ngx_http_request_t *r)
 {
     ngx_int_t            rc, taken;
     ngx_uint_t           came;
+    ron_reason_t         reason;
     ngx_http_ron_ctx_t  *ctx;
 
     if (r->connection->read->timedout) {
@@ -591,6 +635,10 @@ ngx_http_ron_body_read(ngx_http_request_t *r)
         }
 
         if (rc == NGX_AGAIN && !came) {
+
+            /* half a request takes nobody's place */
+
+            ngx_http_ron_release(ctx);
             return;
         }
     }
@@ -600,6 +648,16 @@ ngx_http_ron_body_read(ngx_http_request_t *r)
     }
 
     r->read_event_handler = ngx_http_block_reading;
+
+    if (ctx->route->flags & NGX_HTTP_RON_WRITE) {
+        reason = ngx_http_ron_admit(r, ctx);
+
+        if (reason != RON_REASON_OK) {
+            rc = ngx_http_ron_refuse(r, reason, NULL, NULL);
+            ngx_http_finalize_request(r, rc);
+            return;
+        }
+    }
 
     ngx_http_ron_body_done(r, ctx);
 }
@@ -673,31 +731,34 @@ ngx_http_ron_body_take(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
  * than the directive says, so a bomb costs no more than that.
  */
 
-static ngx_int_t
-ngx_http_ron_body_inflate(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
+size_t
+ngx_http_ron_inflate_max(ngx_http_request_t *r, size_t len)
 {
-    size_t                           max;
     ngx_http_ron_limit_main_conf_t  *lmcf;
 
     lmcf = ngx_http_get_module_main_conf(r, ngx_http_ron_limit_module);
 
-    max = ngx_min(ctx->body.len * lmcf->inflate_ratio, lmcf->inflate_max);
+    return ngx_min(len * lmcf->inflate_ratio, lmcf->inflate_max);
+}
+
+
+static ngx_int_t
+ngx_http_ron_body_inflate(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
+{
+    ron_api_error_t  err;
 
     ron_buf_init(&ctx->body_plain, 0);
 
-    switch (ron_gunzip(ctx->body, max, &ctx->body_plain)) {
+    switch (ron_api_inflate(ctx->body,
+                            ngx_http_ron_inflate_max(r, ctx->body.len),
+                            &ctx->body_plain, &err))
+    {
 
     case RON_OK:
         break;
 
-    case RON_EFULL:
-        return ngx_http_ron_refuse(r, RON_REASON_MALFORMED,
-                                   "the body inflates to more than is "
-                                   "accepted", NULL);
-
     case RON_EINVAL:
-        return ngx_http_ron_refuse(r, RON_REASON_MALFORMED,
-                                   "the body is not gzip", NULL);
+        return ngx_http_ron_problem(r, &err);
 
     default:
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
@@ -713,6 +774,13 @@ static void
 ngx_http_ron_body_done(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
     ngx_int_t  rc;
+
+    rc = ngx_http_ron_ingress(r, ctx);
+
+    if (rc != NGX_DECLINED) {
+        ngx_http_finalize_request(r, rc);
+        return;
+    }
 
     if (ctx->gzip) {
         rc = ngx_http_ron_body_inflate(r, ctx);
@@ -737,6 +805,11 @@ ngx_http_ron_wait(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 {
     ctx->call = call;
     ngx_http_ron_checks_end(ctx);
+
+    /* it was sent: nobody needs the body any more */
+
+    ngx_http_ron_ingress_drop(ctx);
+
     ngx_http_ron_trace_sent(ctx);
 
     /* a client that goes away is noticed, and its request let go */
@@ -788,9 +861,6 @@ ngx_http_ron_reply(ngx_http_request_t *r, ngx_uint_t status, ngx_str_t *type,
     ngx_chain_t          out;
     ngx_http_ron_ctx_t  *ctx;
 
-    ngx_str_t            after;
-    u_char               seconds[NGX_INT_T_LEN];
-
     static ngx_str_t     bearer = ngx_string("Bearer");
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_ron_module);
@@ -805,23 +875,11 @@ ngx_http_ron_reply(ngx_http_request_t *r, ngx_uint_t status, ngx_str_t *type,
         r->keepalive = 0;
     }
 
-    if (ron_api_retryable(status)) {
-        ngx_str_set(&after, NGX_HTTP_RON_RETRY_AFTER);
-
-        if (ctx && ctx->retry_after) {
-            after.len = ngx_sprintf(seconds, "%ui", ctx->retry_after)
-                        - seconds;
-            after.data = ngx_pnalloc(r->pool, after.len);
-            if (after.data == NULL) {
-                return NGX_ERROR;
-            }
-
-            ngx_memcpy(after.data, seconds, after.len);
-        }
-
-        if (ngx_http_ron_header(r, "Retry-After", &after) != NGX_OK) {
-            return NGX_ERROR;
-        }
+    if (ron_api_retryable(status)
+        && ngx_http_ron_retry_after(r, status, ctx ? ctx->retry_after : 0)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
     }
 
     if (status == NGX_HTTP_UNAUTHORIZED
@@ -860,6 +918,38 @@ ngx_http_ron_reply(ngx_http_request_t *r, ngx_uint_t status, ngx_str_t *type,
     out.next = NULL;
 
     return ngx_http_output_filter(r, &out);
+}
+
+
+ngx_int_t
+ngx_http_ron_retry_after(ngx_http_request_t *r, ngx_uint_t status,
+    ngx_uint_t seconds)
+{
+    ngx_str_t  after;
+
+    static u_char  digits[] = "0123456789";
+
+    if (seconds == 0) {
+        seconds = ron_api_retry_after(status);
+    }
+
+    /* a server that is full says this often */
+
+    if (seconds < sizeof(digits) - 1) {
+        after.len = 1;
+        after.data = digits + seconds;
+
+        return ngx_http_ron_header(r, "Retry-After", &after);
+    }
+
+    after.data = ngx_pnalloc(r->pool, NGX_INT_T_LEN);
+    if (after.data == NULL) {
+        return NGX_ERROR;
+    }
+
+    after.len = ngx_sprintf(after.data, "%ui", seconds) - after.data;
+
+    return ngx_http_ron_header(r, "Retry-After", &after);
 }
 
 
@@ -949,13 +1039,15 @@ ngx_http_ron_etag(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 
     *same = 0;
 
-    p = ngx_pnalloc(r->pool, NGX_INT64_LEN + 2);
+    p = ngx_pnalloc(r->pool, RON_AMOUNT_MAX + 2);
     if (p == NULL) {
         return NGX_ERROR;
     }
 
     tag.data = p;
-    tag.len = ngx_sprintf(p, "\"%uL\"", version) - p;
+    tag.len = ron_amount_print(version, (char *) p + 1) + 2;
+    p[0] = '"';
+    p[tag.len - 1] = '"';
 
     have = &ctx->if_none_match;
 

@@ -16,8 +16,6 @@
 
 static ngx_int_t ngx_http_ron_roots_pump(ngx_http_ron_stream_t *st);
 static ngx_uint_t ngx_http_ron_roots_ring(ngx_http_ron_stream_t *st);
-static void ngx_http_ron_roots_bye(ngx_http_ron_stream_t *st,
-    ngx_msec_t retry);
 static void ngx_http_ron_roots_task(ngx_http_ron_stream_t *st);
 static ron_status_t ngx_http_ron_roots_work(ngx_http_ron_task_t *task);
 static ngx_int_t ngx_http_ron_roots_after(ngx_http_request_t *r,
@@ -35,7 +33,7 @@ static ngx_http_ron_feed_t  ngx_http_ron_roots_feed = {
     RON_D_SERVICE_LEDGER,
     RON_RING_LEDGER,
     ngx_http_ron_roots_pump,
-    ngx_http_ron_roots_bye
+    0
 };
 
 
@@ -265,7 +263,7 @@ ngx_http_ron_roots_ring(ngx_http_ron_stream_t *st)
     }
 
     if (event.type != RON_EVENT_COMMIT || event.seq <= st->seq
-        || event.data_len != RON_HASH_LEN)
+        || event.data_len < RON_HASH_LEN)
     {
         return 1;
     }
@@ -292,6 +290,7 @@ ngx_http_ron_roots_lagged(ngx_http_ron_stream_t *st, uint64_t lost)
     ron_buf_t  *buf;
 
     ngx_ron_count_n(RON_M_BUS_LAGGED_L, 0, RON_D_BUS_ROOT_PUB, 0, 0, lost);
+    ngx_ron_count_n(RON_M_DROPS, 0, RON_D_Q_ROOT_PUB, 0, 0, lost);
 
     ngx_log_error(NGX_LOG_WARN, st->request->connection->log, 0,
                   "ron: a stream of roots is slow: %uL commits were not read "
@@ -299,18 +298,6 @@ ngx_http_ron_roots_lagged(ngx_http_ron_stream_t *st, uint64_t lost)
 
     buf = ngx_http_ron_scratch();
     ron_api_sse_lagged(buf, lost, st->seq);
-    (void) ngx_http_ron_stream_put(st, ron_buf_str(buf));
-}
-
-
-static void
-ngx_http_ron_roots_bye(ngx_http_ron_stream_t *st, ngx_msec_t retry)
-{
-    ron_buf_t  *buf;
-
-    buf = ngx_http_ron_scratch();
-    ron_buf_printf(buf, "retry: %lu\n: the server reloads\n\n",
-                   (unsigned long) retry);
     (void) ngx_http_ron_stream_put(st, ron_buf_str(buf));
 }
 

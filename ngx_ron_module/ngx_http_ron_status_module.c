@@ -1,10 +1,20 @@
 
 #include "ngx_http_ron_limit.h"
 #include "ngx_http_ron_remote.h"
+#include "ngx_ron_build.h"
+
+
+#ifdef __clang__
+#define NGX_RON_TOOLCHAIN  __VERSION__
+#else
+#define NGX_RON_TOOLCHAIN  "gcc " __VERSION__
+#endif
 
 
 static ngx_int_t ngx_http_ron_status_live(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
+static void ngx_http_ron_status_health(ngx_http_request_t *r,
+    ron_api_health_t *h);
 static ngx_int_t ngx_http_ron_status_ready(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 static ngx_int_t ngx_http_ron_status_version(ngx_http_request_t *r,
@@ -123,6 +133,28 @@ ngx_http_ron_status_live(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 }
 
 
+static void
+ngx_http_ron_status_health(ngx_http_request_t *r, ron_api_health_t *h)
+{
+    ngx_ron_conf_t  *rcf;
+
+    ngx_http_ron_health(h);
+
+    rcf = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle);
+    h->work_capacity = rcf->queue_work;
+
+    if (ngx_ron_zone()) {
+        h->work_depth = ron_zone_admitted(ngx_ron_zone(), RON_ADMIT_WORK);
+    }
+
+    h->ledger_down = ngx_http_ron_remote_down(r, RON_D_TARGET_LEDGER)
+                     || ngx_http_ron_breaker_down(r);
+    h->kms_down = ngx_http_ron_remote_down(r, RON_D_TARGET_KMS);
+    h->policy_down = ngx_http_ron_remote_down(r, RON_D_TARGET_POLICY);
+    h->wallet_down = ngx_http_ron_remote_down(r, RON_D_TARGET_WALLET);
+}
+
+
 static ngx_int_t
 ngx_http_ron_status_ready(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
@@ -130,12 +162,7 @@ ngx_http_ron_status_ready(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     ron_buf_t         *buf;
     ron_api_health_t   h;
 
-    ngx_http_ron_health(&h);
-    h.ledger_down = ngx_http_ron_remote_down(r, RON_D_TARGET_LEDGER)
-                    || ngx_http_ron_breaker_down(r);
-    h.kms_down = ngx_http_ron_remote_down(r, RON_D_TARGET_KMS);
-    h.policy_down = ngx_http_ron_remote_down(r, RON_D_TARGET_POLICY);
-    h.wallet_down = ngx_http_ron_remote_down(r, RON_D_TARGET_WALLET);
+    ngx_http_ron_status_health(r, &h);
 
     buf = ngx_http_ron_scratch();
 
@@ -155,8 +182,20 @@ ngx_http_ron_status_version(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     buf = ngx_http_ron_scratch();
 
     ron_buf_put_cstr(buf, "{\"name\":\"ngx_ron\",\"version\":\""
-                          NGX_RON_VERSION "\",\"nginx\":\"" NGINX_VERSION
-                          "\",\"entry_format\":");
+                          NGX_RON_VERSION "\",\"git\":\"" NGX_RON_COMMIT
+                          "\",\"toolchain\":\"" NGX_RON_TOOLCHAIN
+                          "\",\"nginx\":\"" NGINX_VERSION
+                          "\",\"features\":[\"threads\""
+#if (NGX_HAVE_INET6)
+                          ",\"ipv6\""
+#endif
+#if (NGX_HTTP_SSL)
+                          ",\"ssl\""
+#endif
+#ifdef RON_LOCK_CHECK
+                          ",\"lock_check\""
+#endif
+                          "],\"entry_format\":");
     ron_buf_printf(buf, "%d", RON_ENTRY_VERSION);
     ron_buf_put_u8(buf, '}');
 
@@ -167,8 +206,9 @@ ngx_http_ron_status_version(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 static ngx_int_t
 ngx_http_ron_status_metrics(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
-    ron_buf_t   *buf;
-    ron_zone_t  *zone;
+    ron_buf_t         *buf;
+    ron_zone_t        *zone;
+    ron_api_health_t   h;
 
     zone = ngx_ron_zone();
 
@@ -179,6 +219,12 @@ ngx_http_ron_status_metrics(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 
     ngx_http_ron_remote_sample(r);
     ngx_http_ron_breaker_sample();
+
+    /* in one place for all workers, as the breakers are */
+
+    ngx_http_ron_status_health(r, &h);
+    ron_metric_set(zone, 0, RON_M_WALLET_READY, 0, 0, 0, 0,
+                   ron_api_ready(&h));
 
     buf = ngx_http_ron_scratch();
 

@@ -135,13 +135,6 @@ static ngx_uint_t   ngx_http_ron_streams_woken;
 static ngx_event_t  ngx_http_ron_streams_tick;
 static ngx_event_t  ngx_http_ron_streams_wake;
 
-/* an event's data looks like a connection: debug logs read its fd */
-
-static struct {
-    void  *padding[3];
-    int    fd;
-} ngx_http_ron_stream_ident = { { NULL, NULL, NULL }, -1 };
-
 
 ngx_http_ron_stream_t *
 ngx_http_ron_stream_open(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
@@ -200,6 +193,14 @@ ngx_http_ron_stream_run(ngx_http_ron_stream_t *st)
 
     if (rc == NGX_ERROR || rc > NGX_OK || r->header_only) {
         return rc;
+    }
+
+    /* without a first word the header would wait for the second one */
+
+    if (st->buf->pos == st->buf->last
+        && ngx_http_send_special(r, NGX_HTTP_FLUSH) == NGX_ERROR)
+    {
+        return NGX_ERROR;
     }
 
     ngx_http_ron_stream_watch(st);
@@ -294,7 +295,12 @@ ngx_http_ron_stream_put(ngx_http_ron_stream_t *st, ron_str_t s)
     size_t  n;
 
     n = ngx_min(s.len, ngx_http_ron_stream_room(st));
-    st->buf->last = ngx_cpymem(st->buf->last, s.data, n);
+
+    /* nothing may be at no address, which no copy may be from */
+
+    if (n != 0) {
+        st->buf->last = ngx_cpymem(st->buf->last, s.data, n);
+    }
 
     return n;
 }
@@ -531,10 +537,19 @@ ngx_http_ron_stream_stuck(ngx_http_ron_stream_t *st)
 static void
 ngx_http_ron_stream_leave(ngx_http_ron_stream_t *st)
 {
-    ngx_int_t  rc;
+    ngx_int_t   rc;
+    ron_buf_t  *buf;
 
-    st->feed->bye(st, NGX_HTTP_RON_STREAM_RETRY
-                      + ngx_random() % NGX_HTTP_RON_STREAM_SPREAD);
+    buf = ngx_http_ron_scratch();
+
+    ron_buf_printf(buf, st->feed->lines
+                        ? "{\"event\":\"retry\",\"retry_ms\":%lu}\n"
+                        : "retry: %lu\n: the server reloads\n\n",
+                   (unsigned long) (NGX_HTTP_RON_STREAM_RETRY
+                                    + ngx_random()
+                                      % NGX_HTTP_RON_STREAM_SPREAD));
+
+    (void) ngx_http_ron_stream_put(st, ron_buf_str(buf));
 
     rc = ngx_http_ron_stream_send(st);
 
@@ -787,24 +802,33 @@ ngx_http_ron_stream_field(ngx_http_request_t *r, ngx_str_t *name)
 
 
 ngx_int_t
-ngx_http_ron_stream_since(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
-    uint64_t *since)
+ngx_http_ron_stream_place(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    ron_str_t *place)
 {
-    ron_str_t         s;
     ngx_str_t        *value;
 
     static ngx_str_t  name = ngx_string("last-event-id");
 
     value = ngx_http_ron_stream_field(r, &name);
 
-    s = value ? ngx_ron_str(value)
-              : ron_api_arg(ctx->args, ctx->args_n, ron_str("since"));
+    *place = value ? ngx_ron_str(value)
+                   : ron_api_arg(ctx->args, ctx->args_n, ron_str("since"));
 
-    if (s.data == NULL || s.len == 0) {
+    return place->data == NULL || place->len == 0 ? NGX_DECLINED : NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_ron_stream_since(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    uint64_t *since)
+{
+    ron_str_t  place;
+
+    if (ngx_http_ron_stream_place(r, ctx, &place) != NGX_OK) {
         return NGX_DECLINED;
     }
 
-    return ron_api_u64(s, since) == RON_OK ? NGX_OK : NGX_ERROR;
+    return ron_api_u64(place, since) == RON_OK ? NGX_OK : NGX_ERROR;
 }
 
 
@@ -817,12 +841,12 @@ ngx_http_ron_stream_init_process(ngx_cycle_t *cycle)
 
     ev = &ngx_http_ron_streams_tick;
     ev->handler = ngx_http_ron_stream_tick;
-    ev->data = &ngx_http_ron_stream_ident;
+    ev->data = &ngx_ron_ident;
     ev->log = cycle->log;
 
     ev = &ngx_http_ron_streams_wake;
     ev->handler = ngx_http_ron_stream_woken;
-    ev->data = &ngx_http_ron_stream_ident;
+    ev->data = &ngx_ron_ident;
     ev->log = cycle->log;
 
     ngx_http_ron_roots_init();
@@ -859,9 +883,9 @@ ngx_http_ron_stream_init_conf(ngx_conf_t *cf, void *conf)
     ngx_conf_init_msec_value(scf->ping,
                              ron_timeout_info(RON_TIMEOUT_STREAM_PING)->ms);
 
-    if (scf->buffer < 4096 || scf->buffer > 1024 * 1024) {
+    if (scf->buffer < 4096 || scf->buffer > RON_FRAME_CHUNK) {
         ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
-                      "\"ron_stream_buffer\" must be from 4k to 1m");
+                      "\"ron_stream_buffer\" must be from 4k to 64k");
         return NGX_CONF_ERROR;
     }
 

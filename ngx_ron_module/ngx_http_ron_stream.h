@@ -29,8 +29,7 @@ typedef struct {
      */
     ngx_int_t   (*pump)(ngx_http_ron_stream_t *st);
 
-    /* The last words: come back after so many ms. */
-    void        (*bye)(ngx_http_ron_stream_t *st, ngx_msec_t retry);
+    ngx_uint_t    lines;                /* of JSON, no events */
 } ngx_http_ron_feed_t;
 
 
@@ -86,9 +85,12 @@ size_t ngx_http_ron_stream_room(ngx_http_ron_stream_t *st);
 size_t ngx_http_ron_stream_put(ngx_http_ron_stream_t *st, ron_str_t s);
 
 /*
- * Where the client wants to go on: Last-Event-ID, or the argument `since`.
- * NGX_DECLINED: it does not say; NGX_ERROR: not a number.
+ * Where the client wants to go on: Last-Event-ID, or the argument `since`, as
+ * it says it, and as a number.  NGX_DECLINED: it does not say; NGX_ERROR: not
+ * a number.
  */
+ngx_int_t ngx_http_ron_stream_place(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx, ron_str_t *place);
 ngx_int_t ngx_http_ron_stream_since(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, uint64_t *since);
 
@@ -105,6 +107,10 @@ ngx_int_t ngx_http_ron_events_stream(ngx_http_request_t *r,
 ngx_int_t ngx_http_ron_roots_stream(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 void ngx_http_ron_roots_init(void);
+
+/* GET /ledger/bus */
+ngx_int_t ngx_http_ron_bus_stream(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx);
 
 /* The ledger was drained, and this was its last seq. */
 ngx_uint_t ngx_http_ron_roots_drained(uint64_t *seq);

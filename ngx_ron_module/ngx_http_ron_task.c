@@ -1,11 +1,16 @@
 
 /*
- * Reading the ledger blocks, so it is done in threads of NGINX's pool.  The
- * worker owns the handle of the store; every thread opens a reader of its own
- * at its first task and keeps it, so there are never more than threads.
+ * Reading the ledger blocks, and so does opening it: both are done in threads
+ * of NGINX's pool.  The handle of the store is the worker's, opened by the
+ * first thread that wants it; every thread opens a reader of its own at its
+ * first task and keeps it, so there are never more than threads.
  *
  * A request whose client goes away while its task runs is kept by NGINX
  * (r->main->blocked) until the thread is done.
+ *
+ * A worker that is told to end does so when no timer is left, and what a
+ * thread has in hand is no timer: the answer would be lost.  So there is one
+ * while a thread works, as NGINX itself has for its own since 1.23.
  */
 
 #include "ngx_http_ron.h"
@@ -13,21 +18,24 @@
 #include <ngx_thread_pool.h>
 
 
-#define NGX_HTTP_RON_OUT_MAX  (8 * 1024 * 1024)
+#define NGX_HTTP_RON_OUT_MAX    (8 * 1024 * 1024)
+#define NGX_HTTP_RON_TASK_HOLD  60000
 
 
-static ron_store_t *ngx_http_ron_task_store(ngx_http_request_t *r);
 static void ngx_http_ron_task_thread(void *data, ngx_log_t *log);
 static void ngx_http_ron_task_event(ngx_event_t *ev);
+static void ngx_http_ron_task_stuck(ngx_event_t *ev);
 static void ngx_http_ron_task_resume(ngx_http_request_t *r);
 static void ngx_http_ron_task_cleanup(void *data);
 static ngx_int_t ngx_http_ron_task_answer(ngx_http_request_t *r,
     ngx_http_ron_task_t *task);
 
 
-/* a worker's */
+/* a worker's, for good */
 
-static ron_store_t  *ngx_http_ron_store;
+static ron_store_t * volatile  ngx_http_ron_store;
+static ngx_event_t             ngx_http_ron_task_held;
+static ngx_uint_t              ngx_http_ron_task_n;
 
 
 /* a thread's */
@@ -39,15 +47,9 @@ ngx_http_ron_task_t *
 ngx_http_ron_task(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     ron_status_t (*work)(ngx_http_ron_task_t *))
 {
-    ron_store_t          *store;
     ngx_pool_cleanup_t   *cln;
     ngx_thread_task_t    *thread;
     ngx_http_ron_task_t  *task;
-
-    store = ngx_http_ron_task_store(r);
-    if (store == NULL) {
-        return NULL;
-    }
 
     thread = ngx_thread_task_alloc(r->pool, sizeof(ngx_http_ron_task_t));
     cln = ngx_pool_cleanup_add(r->pool, 0);
@@ -63,7 +65,7 @@ ngx_http_ron_task(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     ron_buf_init(&task->more, NGX_HTTP_RON_OUT_MAX);
 
     task->work = work;
-    task->store = store;
+    task->conf = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle);
     task->ctx = ctx;
 
     cln->handler = ngx_http_ron_task_cleanup;
@@ -85,18 +87,19 @@ ngx_http_ron_task_cleanup(void *data)
 }
 
 
-static ron_store_t *
-ngx_http_ron_task_store(ngx_http_request_t *r)
+/* In a thread; another one may do the same at this instant. */
+
+ron_status_t
+ngx_http_ron_task_store(ngx_ron_conf_t *rcf, ron_store_t **store)
 {
     ron_status_t       rc;
-    ngx_ron_conf_t    *rcf;
     ron_store_conf_t   conf;
 
-    if (ngx_http_ron_store) {
-        return ngx_http_ron_store;
-    }
+    *store = ngx_http_ron_store;
 
-    rcf = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle);
+    if (*store) {
+        return RON_OK;
+    }
 
     ngx_memzero(&conf, sizeof(ron_store_conf_t));
 
@@ -108,16 +111,20 @@ ngx_http_ron_task_store(ngx_http_request_t *r)
         conf.region_len = ngx_ron_memory_len(rcf);
     }
 
-    rc = ron_store_open(&conf, &ngx_http_ron_store);
-
+    rc = ron_store_open(&conf, store);
     if (rc != RON_OK) {
-        ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
-                      "ron: the ledger cannot be read: %s",
-                      ron_status_name(rc));
-        ngx_http_ron_store = NULL;
+        *store = NULL;
+        return rc;
     }
 
-    return ngx_http_ron_store;
+    if (!ngx_atomic_cmp_set((ngx_atomic_t *) &ngx_http_ron_store, 0,
+                            (ngx_atomic_uint_t) *store))
+    {
+        ron_store_close(*store);
+        *store = ngx_http_ron_store;
+    }
+
+    return RON_OK;
 }
 
 
@@ -140,6 +147,22 @@ ngx_http_ron_task_refuse(ngx_http_ron_task_t *task, ron_reason_t reason,
 ngx_int_t
 ngx_http_ron_task_post(ngx_http_request_t *r, ngx_http_ron_task_t *task)
 {
+    ngx_int_t  rc;
+
+    rc = ngx_http_ron_task_try(r, task);
+
+    if (rc == NGX_BUSY && !task->always) {
+        return ngx_http_ron_refuse(r, RON_REASON_BUSY,
+                                   "too many reads are waiting", NULL);
+    }
+
+    return rc;
+}
+
+
+ngx_int_t
+ngx_http_ron_task_try(ngx_http_request_t *r, ngx_http_ron_task_t *task)
+{
     ngx_thread_task_t         *thread;
     ngx_http_ron_main_conf_t  *rmcf;
 
@@ -151,13 +174,10 @@ ngx_http_ron_task_post(ngx_http_request_t *r, ngx_http_ron_task_t *task)
     thread->event.data = task;
 
     if (ngx_thread_task_post(rmcf->thread_pool, thread) != NGX_OK) {
-        if (task->always) {
-            return NGX_BUSY;
-        }
-
-        return ngx_http_ron_refuse(r, RON_REASON_BUSY,
-                                   "too many reads are waiting", NULL);
+        return NGX_BUSY;
     }
+
+    ngx_http_ron_task_begin();
 
     r->main->blocked++;
     r->main->count++;
@@ -168,6 +188,55 @@ ngx_http_ron_task_post(ngx_http_request_t *r, ngx_http_ron_task_t *task)
 }
 
 
+void
+ngx_http_ron_task_begin(void)
+{
+    ngx_event_t  *ev;
+
+    ev = &ngx_http_ron_task_held;
+
+    ngx_http_ron_task_n++;
+
+    if (!ev->timer_set) {
+        ev->handler = ngx_http_ron_task_stuck;
+        ev->data = &ngx_ron_ident;
+        ev->log = ngx_cycle->log;
+
+        ngx_add_timer(ev, NGX_HTTP_RON_TASK_HOLD);
+    }
+}
+
+
+void
+ngx_http_ron_task_end(void)
+{
+    ngx_http_ron_task_n--;
+
+    if (ngx_http_ron_task_n == 0 && ngx_http_ron_task_held.timer_set) {
+        ngx_del_timer(&ngx_http_ron_task_held);
+    }
+}
+
+
+/* A worker that ends waits for one whole minute, whenever it was told. */
+
+static void
+ngx_http_ron_task_stuck(ngx_event_t *ev)
+{
+    static ngx_uint_t  ending;
+
+    if (!ending) {
+        ending = ngx_exiting;
+        ngx_add_timer(ev, NGX_HTTP_RON_TASK_HOLD);
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_WARN, ev->log, 0,
+                  "ron: %ui tasks of threads are not waited for any longer",
+                  ngx_http_ron_task_n);
+}
+
+
 /* In a thread: no request, no pool, no log. */
 
 static void
@@ -175,9 +244,13 @@ ngx_http_ron_task_thread(void *data, ngx_log_t *log)
 {
     ngx_http_ron_task_t  *task = data;
 
+    task->rc = ngx_http_ron_task_store(task->conf, &task->store);
+
     if (ngx_http_ron_reader == NULL) {
 
-        task->rc = ron_reader_open(task->store, &ngx_http_ron_reader);
+        if (task->rc == RON_OK) {
+            task->rc = ron_reader_open(task->store, &ngx_http_ron_reader);
+        }
 
         if (task->rc != RON_OK) {
             ngx_http_ron_reader = NULL;
@@ -209,6 +282,8 @@ ngx_http_ron_task_event(ngx_event_t *ev)
     ngx_connection_t     *c;
     ngx_http_request_t   *r;
     ngx_http_ron_task_t  *task;
+
+    ngx_http_ron_task_end();
 
     task = ev->data;
     r = task->ctx->request;

@@ -4,10 +4,11 @@
  *
  * Whether it is, is decided by the share of ron_otlp and the trace's id, not
  * by the caller's flag: a stranger could have everything traced.  In safe
- * mode everything is.
+ * mode, and while a breaker is open, everything is.
  */
 
-#include "ngx_http_ron.h"
+#include "ngx_http_ron_limit.h"
+#include "ngx_http_ron_remote.h"
 #include "ron_port.h"
 
 
@@ -57,7 +58,10 @@ ngx_http_ron_trace_begin(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     sampled = known ? ron_trace_sampled(trace, share)
                     : (uint32_t) ngx_random() % RON_TRACE_ALL < share;
 
-    if (!sampled && ngx_ron_ipc_state() != RON_STATE_SAFE_MODE) {
+    if (!sampled && ngx_ron_ipc_state() != RON_STATE_SAFE_MODE
+        && !ngx_http_ron_breaker_down(r)
+        && !ngx_http_ron_remote_down(r, RON_D_TARGET_N))
+    {
         return;
     }
 

@@ -8,12 +8,16 @@
  *                      cut off
  *     $ron_status      as $status, and always a number: 0 and not 000
  *     $ron_amnesia     true when the ledger leaves no trace on a disk
+ *     $ron_line        all of them and more as one JSON object: what
+ *                      conf/nginx.conf.in logs, in one go, since twelve
+ *                      variables cost more than a balance
  *
  * Those of the request itself (route, service, reason, correlation id) are in
- * ngx_http_ron_module.c.
+ * ngx_http_ron_module.c, those of an operation in ngx_http_ron_context.c.
  */
 
 #include "ngx_http_ron.h"
+#include "ron_amount.h"
 
 
 #define NGX_HTTP_RON_VAR_TIME     0
@@ -22,11 +26,30 @@
 #define NGX_HTTP_RON_VAR_STATUS   3
 #define NGX_HTTP_RON_VAR_AMNESIA  4
 
+#define NGX_HTTP_RON_LINE_TIME    sizeof("1970-09-28T12:00:00.000Z")
+
+/* The longest line but for what is in the arguments. */
+#define NGX_HTTP_RON_LINE_ROOM                                                \
+    (512 + NGX_HTTP_RON_LINE_TIME + 2 * NGX_INT64_LEN)
+
+#define ngx_http_ron_line_put(p, text)                                        \
+    ngx_cpymem(p, text, sizeof(text) - 1)
+
 
 static ngx_int_t ngx_http_ron_vars_add(ngx_conf_t *cf);
+static ngx_int_t ngx_http_ron_vars_list(ngx_conf_t *cf,
+    ngx_http_variable_t *v);
+static ngx_int_t ngx_http_ron_vars_init(ngx_conf_t *cf);
 static ngx_int_t ngx_http_ron_vars_get(ngx_http_request_t *r,
     ngx_http_variable_value_t *v, uintptr_t data);
 static u_char *ngx_http_ron_vars_time(u_char *p);
+static u_char *ngx_http_ron_vars_number(u_char *p, uint64_t n);
+static u_char *ngx_http_ron_line_str(u_char *p, ngx_str_t s);
+static size_t ngx_http_ron_vars_escape(ngx_str_t *id);
+static ngx_uint_t ngx_http_ron_vars_ms(ngx_http_request_t *r);
+static ngx_uint_t ngx_http_ron_vars_amnesia(void);
+static ngx_int_t ngx_http_ron_vars_line(ngx_http_request_t *r,
+    ngx_http_variable_value_t *v, uintptr_t data);
 
 
 static ngx_http_variable_t  ngx_http_ron_vars[] = {
@@ -46,13 +69,40 @@ static ngx_http_variable_t  ngx_http_ron_vars[] = {
     { ngx_string("ron_amnesia"), NULL, ngx_http_ron_vars_get,
       NGX_HTTP_RON_VAR_AMNESIA, NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
+    { ngx_string("ron_line"), NULL, ngx_http_ron_vars_line,
+      0, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+      ngx_http_null_variable
+};
+
+
+static ngx_http_variable_t  ngx_http_ron_context_vars[] = {
+
+    { ngx_string("ron_op"), NULL, ngx_http_ron_context_variable,
+      NGX_HTTP_RON_CONTEXT_OP, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("ron_asset"), NULL, ngx_http_ron_context_variable,
+      NGX_HTTP_RON_CONTEXT_ASSET, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("ron_amount_minor"), NULL, ngx_http_ron_context_variable,
+      NGX_HTTP_RON_CONTEXT_AMOUNT, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("ron_nonce"), NULL, ngx_http_ron_context_variable,
+      NGX_HTTP_RON_CONTEXT_NONCE, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("ron_txid"), NULL, ngx_http_ron_context_variable,
+      NGX_HTTP_RON_CONTEXT_TXID, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("ron_account_hash"), NULL, ngx_http_ron_context_variable,
+      NGX_HTTP_RON_CONTEXT_ACCOUNT, NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
       ngx_http_null_variable
 };
 
 
 static ngx_http_module_t  ngx_http_ron_vars_module_ctx = {
     ngx_http_ron_vars_add,                 /* preconfiguration */
-    NULL,                                  /* postconfiguration */
+    ngx_http_ron_vars_init,                /* postconfiguration */
 
     NULL,                                  /* create main configuration */
     NULL,                                  /* init main configuration */
@@ -84,9 +134,20 @@ ngx_module_t  ngx_http_ron_vars_module = {
 static ngx_int_t
 ngx_http_ron_vars_add(ngx_conf_t *cf)
 {
-    ngx_http_variable_t  *var, *v;
+    if (ngx_http_ron_vars_list(cf, ngx_http_ron_vars) != NGX_OK) {
+        return NGX_ERROR;
+    }
 
-    for (v = ngx_http_ron_vars; v->name.len; v++) {
+    return ngx_http_ron_vars_list(cf, ngx_http_ron_context_vars);
+}
+
+
+static ngx_int_t
+ngx_http_ron_vars_list(ngx_conf_t *cf, ngx_http_variable_t *v)
+{
+    ngx_http_variable_t  *var;
+
+    for ( /* void */ ; v->name.len; v++) {
         var = ngx_http_add_variable(cf, &v->name, v->flags);
         if (var == NULL) {
             return NGX_ERROR;
@@ -100,17 +161,45 @@ ngx_http_ron_vars_add(ngx_conf_t *cf)
 }
 
 
+/* Those that some directive has named have an index. */
+
+static ngx_int_t
+ngx_http_ron_vars_init(ngx_conf_t *cf)
+{
+    ngx_uint_t                  i;
+    ngx_http_variable_t        *v, *named;
+    ngx_http_ron_main_conf_t   *rmcf;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    rmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_ron_module);
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+    named = cmcf->variables.elts;
+
+    for (i = 0; i < cmcf->variables.nelts; i++) {
+
+        for (v = ngx_http_ron_context_vars; v->name.len; v++) {
+
+            if (v->name.len == named[i].name.len
+                && ngx_strncmp(v->name.data, named[i].name.data, v->name.len)
+                   == 0)
+            {
+                rmcf->has_context = 1;
+            }
+        }
+    }
+
+    return NGX_OK;
+}
+
+
 static ngx_int_t
 ngx_http_ron_vars_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     uintptr_t data)
 {
-    u_char          *p;
-    ngx_time_t      *tp;
-    ngx_uint_t       status;
-    ngx_msec_int_t   ms;
-    ngx_ron_conf_t  *rcf;
+    u_char      *p;
+    ngx_uint_t   status;
 
-    p = ngx_pnalloc(r->pool, sizeof("1970-09-28T12:00:00.000Z"));
+    p = ngx_pnalloc(r->pool, NGX_HTTP_RON_LINE_TIME);
     if (p == NULL) {
         return NGX_ERROR;
     }
@@ -131,27 +220,16 @@ ngx_http_ron_vars_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
         break;
 
     case NGX_HTTP_RON_VAR_LATENCY:
-        tp = ngx_timeofday();
-        ms = (ngx_msec_int_t) ((tp->sec - r->start_sec) * 1000
-                               + (tp->msec - r->start_msec));
-        p = ngx_sprintf(p, "%M", (ngx_msec_t) ngx_max(ms, 0));
+        p = ngx_http_ron_vars_number(p, ngx_http_ron_vars_ms(r));
         break;
 
     case NGX_HTTP_RON_VAR_STATUS:
-        if (status < 100) {
-            p = ngx_sprintf(p, "%ui", status);
-            break;
-        }
-
-        *p++ = (u_char) ('0' + status / 100 % 10);
-        *p++ = (u_char) ('0' + status / 10 % 10);
-        *p++ = (u_char) ('0' + status % 10);
+        p = ngx_http_ron_vars_number(p, status);
         break;
 
     default: /* NGX_HTTP_RON_VAR_AMNESIA */
-        rcf = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle);
-        p = rcf->url.len && rcf->dir.len == 0 ? ngx_cpymem(p, "true", 4)
-                                              : ngx_cpymem(p, "false", 5);
+        p = ngx_http_ron_vars_amnesia() ? ngx_cpymem(p, "true", 4)
+                                        : ngx_cpymem(p, "false", 5);
         break;
     }
 
@@ -161,6 +239,155 @@ ngx_http_ron_vars_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     v->not_found = 0;
 
     return NGX_OK;
+}
+
+
+/*
+ * One line of a log, whatever came of the request.  Of all that is in it only
+ * the correlation id is a client's text; NGINX takes no method but of capital
+ * letters, '-' and '_'.
+ */
+
+static ngx_int_t
+ngx_http_ron_vars_line(ngx_http_request_t *r, ngx_http_variable_value_t *v,
+    uintptr_t data)
+{
+    u_char               *p;
+    size_t                escape;
+    ngx_str_t            *addr;
+    ngx_uint_t            status;
+    ngx_http_ron_line_t   line;
+
+    status = r->err_status ? r->err_status : r->headers_out.status;
+    addr = &r->connection->addr_text;
+
+    ngx_http_ron_line(r, &line);
+
+    escape = ngx_http_ron_vars_escape(&line.corr_id);
+
+    p = ngx_pnalloc(r->pool, NGX_HTTP_RON_LINE_ROOM + line.service.len
+                             + line.reason.len + line.corr_id.len + escape
+                             + line.route.len + r->method_name.len
+                             + addr->len);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    v->data = p;
+
+    p = ngx_http_ron_line_put(p, "{\"ts\":\"");
+    p = ngx_http_ron_vars_time(p);
+
+    p = status < 400 ? ngx_http_ron_line_put(p, "\",\"level\":\"info")
+        : status < 500 ? ngx_http_ron_line_put(p, "\",\"level\":\"warn")
+                       : ngx_http_ron_line_put(p, "\",\"level\":\"error");
+
+    p = ngx_http_ron_line_put(p, "\",\"service\":\"");
+    p = ngx_http_ron_line_str(p, line.service);
+
+    p = ngx_http_ron_line_put(p, "\",\"event\":\"request\",\"reason\":\"");
+    p = ngx_http_ron_line_str(p, line.reason);
+
+    p = ngx_http_ron_line_put(p, "\",\"corr_id\":\"");
+    p = escape ? (u_char *) ngx_escape_json(p, line.corr_id.data,
+                                            line.corr_id.len)
+               : ngx_http_ron_line_str(p, line.corr_id);
+
+    p = ngx_http_ron_line_put(p, "\",\"route\":\"");
+    p = ngx_http_ron_line_str(p, line.route);
+
+    p = ngx_http_ron_line_put(p, "\",\"method\":\"");
+    p = ngx_http_ron_line_str(p, r->method_name);
+
+    p = ngx_http_ron_line_put(p, "\",\"status\":");
+    p = ngx_http_ron_vars_number(p, status);
+
+    p = ngx_http_ron_line_put(p, ",\"latency_ms\":");
+    p = ngx_http_ron_vars_number(p, ngx_http_ron_vars_ms(r));
+
+    p = ngx_http_ron_line_put(p, ",\"peer_addr\":\"");
+    p = ngx_http_ron_line_str(p, *addr);
+
+    p = ngx_http_ron_vars_amnesia()
+        ? ngx_http_ron_line_put(p, "\",\"amnesia\":true}")
+        : ngx_http_ron_line_put(p, "\",\"amnesia\":false}");
+
+    v->len = p - v->data;
+    v->valid = 1;
+    v->no_cacheable = 0;
+    v->not_found = 0;
+
+    return NGX_OK;
+}
+
+
+/* What a request does not have is NULL, which memcpy() may not be given. */
+
+static u_char *
+ngx_http_ron_line_str(u_char *p, ngx_str_t s)
+{
+    return s.len != 0 ? ngx_cpymem(p, s.data, s.len) : p;
+}
+
+
+/*
+ * What JSON adds to a correlation id, which is visible ASCII whoever made it:
+ * most have nothing to escape, and the search for that is long.
+ */
+
+static size_t
+ngx_http_ron_vars_escape(ngx_str_t *id)
+{
+    if (id->len == 0
+        || (memchr(id->data, '"', id->len) == NULL
+            && memchr(id->data, '\\', id->len) == NULL))
+    {
+        return 0;
+    }
+
+    return ngx_escape_json(NULL, id->data, id->len);
+}
+
+
+static ngx_uint_t
+ngx_http_ron_vars_ms(ngx_http_request_t *r)
+{
+    ngx_time_t      *tp;
+    ngx_msec_int_t   ms;
+
+    tp = ngx_timeofday();
+    ms = (ngx_msec_int_t) ((tp->sec - r->start_sec) * 1000
+                           + (tp->msec - r->start_msec));
+
+    return ngx_max(ms, 0);
+}
+
+
+static ngx_uint_t
+ngx_http_ron_vars_amnesia(void)
+{
+    ngx_ron_conf_t  *rcf;
+
+    rcf = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle);
+
+    return rcf->url.len && rcf->dir.len == 0;
+}
+
+
+static u_char *
+ngx_http_ron_vars_number(u_char *p, uint64_t n)
+{
+    char    text[RON_AMOUNT_MAX];
+    size_t  len;
+
+    if (n < 10) {
+        *p++ = (u_char) ('0' + n);
+        return p;
+    }
+
+    len = ron_amount_print(n, text);
+
+    return ngx_cpymem(p, text, len);
 }
 
 

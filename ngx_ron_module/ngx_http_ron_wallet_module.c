@@ -1,4 +1,5 @@
 
+#include "ngx_http_ron_ingress.h"
 #include "ngx_http_ron_limit.h"
 #include "ngx_http_ron_remote.h"
 #include "ngx_http_ron_stream.h"
@@ -6,43 +7,41 @@
 #include "ron_receipt.h"
 
 
-/* A balance of the zone, and how far it can be believed. */
+/* Proofs make receipts four times as long: with more than this, none. */
+#define NGX_HTTP_RON_WALLET_PROOFS  (6 * 1024 * 1024)
 
-typedef struct {
-    ron_msg_balance_t    balance;
-    uint64_t             as_of;         /* wall, ms */
-    uint64_t             stale;         /* ms */
-    uint64_t             silent;        /* ms since the helper's last beat */
-    ngx_uint_t           live;          /* unsigned  live:1; */
-} ngx_http_ron_cached_t;
+/* A beat that is further ahead of us is none, us. */
+#define NGX_HTTP_RON_WALLET_AHEAD  1000000
 
 
 static ngx_int_t ngx_http_ron_wallet_post(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
+static ron_status_t ngx_http_ron_wallet_parse(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx, ron_api_error_t *err);
+static ron_status_t ngx_http_ron_wallet_match(ngx_http_ron_ctx_t *ctx,
+    ron_unit_t *unit, ron_api_error_t *err);
 static ngx_int_t ngx_http_ron_wallet_send(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ron_unit_t *unit);
 static void ngx_http_ron_wallet_answer(void *data, ngx_int_t rc,
     ron_frame_type_t type, ron_str_t payload);
 static ngx_int_t ngx_http_ron_wallet_reply(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ron_str_t payload);
-static ngx_uint_t ngx_http_ron_wallet_proof(ngx_http_ron_ctx_t *ctx);
-static ron_status_t ngx_http_ron_wallet_proof_work(
+static uint64_t ngx_http_ron_wallet_newest(const ron_outcome_t *outcome);
+static ngx_uint_t ngx_http_ron_wallet_entries(const ron_outcome_t *outcome);
+static ngx_http_ron_task_t *ngx_http_ron_wallet_proof_task(
+    ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    const ron_outcome_t *outcome, uint16_t status, ron_str_t payload);
+static ron_status_t ngx_http_ron_wallet_batch_work(
     ngx_http_ron_task_t *task);
+static ngx_int_t ngx_http_ron_wallet_batch_after(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx, ngx_http_ron_task_t *task);
 static ngx_int_t ngx_http_ron_wallet_hold(ngx_http_request_t *r,
-    ngx_http_ron_ctx_t *ctx, uint64_t seq);
+    ngx_http_ron_ctx_t *ctx, ron_entry_t *op);
 static ron_status_t ngx_http_ron_wallet_hold_work(ngx_http_ron_task_t *task);
 static ngx_int_t ngx_http_ron_wallet_hold_after(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ngx_http_ron_task_t *task);
 static void ngx_http_ron_wallet_balance_answer(void *data, ngx_int_t rc,
     ron_frame_type_t type, ron_str_t payload);
-static ngx_int_t ngx_http_ron_wallet_balance_reply(ngx_http_request_t *r,
-    ngx_http_ron_ctx_t *ctx, ron_msg_balance_t *balance, uint64_t as_of,
-    uint64_t stale);
-static void ngx_http_ron_wallet_outcome_answer(void *data, ngx_int_t rc,
-    ron_frame_type_t type, ron_str_t payload);
-static ron_status_t ngx_http_ron_wallet_tx_work(ngx_http_ron_task_t *task);
-static ngx_int_t ngx_http_ron_wallet_tx_after(ngx_http_request_t *r,
-    ngx_http_ron_ctx_t *ctx, ngx_http_ron_task_t *task);
 static char *ngx_http_ron_wallet(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
@@ -163,9 +162,45 @@ static ron_result_t  ngx_http_ron_wallet_results[RON_API_BATCH_MAX];
 static ngx_int_t
 ngx_http_ron_wallet_post(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
-    ron_unit_t                *unit;
-    ron_status_t               rc;
-    ron_api_error_t            err;
+    ron_unit_t      *unit;
+    ron_status_t     rc;
+    ron_api_body_t  *body;
+    ron_api_error_t  err;
+
+    body = ngx_http_ron_ingress_parsed(ctx);
+
+    if (body) {
+        unit = &body->api.unit;
+        err = body->err;
+        rc = body->rc;
+
+    } else {
+        unit = &ngx_http_ron_wallet_api.unit;
+        rc = ngx_http_ron_wallet_parse(r, ctx, &err);
+    }
+
+    if (rc == RON_OK && ctx->if_match.data) {
+        rc = ngx_http_ron_wallet_match(ctx, unit, &err);
+    }
+
+    if (rc == RON_EINVAL) {
+        return ngx_http_ron_problem(r, &err);
+    }
+
+    if (rc != RON_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    ctx->number = ctx->route->number;
+
+    return ngx_http_ron_wallet_unit(r, ctx, RON_CAP_SVC_WALLET, unit);
+}
+
+
+static ron_status_t
+ngx_http_ron_wallet_parse(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    ron_api_error_t *err)
+{
     ron_api_limits_t           limits;
     ngx_http_ron_loc_conf_t   *rlcf;
     ngx_http_ron_main_conf_t  *rmcf;
@@ -180,35 +215,43 @@ ngx_http_ron_wallet_post(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 
     ngx_http_ron_wallet_api.body_max = ctx->gzip ? ctx->body.len : 0;
 
-    rc = ron_api_wallet_parse(&ngx_http_ron_wallet_api, ctx->route->number,
-                              ctx->body, ngx_ron_str(&ctx->idem_key),
-                              &limits, &err);
+    return ron_api_wallet_parse(&ngx_http_ron_wallet_api, ctx->route->number,
+                                ctx->body, ngx_ron_str(&ctx->idem_key),
+                                &limits, err);
+}
 
-    if (rc == RON_EINVAL) {
-        return ngx_http_ron_problem(r, &err);
+
+static ron_status_t
+ngx_http_ron_wallet_match(ngx_http_ron_ctx_t *ctx, ron_unit_t *unit,
+    ron_api_error_t *err)
+{
+    bool  any;
+
+    /* NGINX refuses two lines of it by itself */
+
+    switch (ron_api_if_match(ngx_ron_str(&ctx->if_match), &any,
+                             &unit->match))
+    {
+
+    case RON_OK:
+        unit->has_match = !any;
+        return RON_OK;
+
+    case RON_ENOTFOUND:
+        return ron_api_refuse(err, RON_REASON_PRECONDITION,
+                              "no version of an account has such a tag",
+                              "If-Match");
+
+    case RON_ERANGE:
+        return ron_api_refuse(err, RON_REASON_MALFORMED,
+                              "If-Match must name one version",
+                              "If-Match");
+
+    default:
+        return ron_api_refuse(err, RON_REASON_MALFORMED,
+                              "If-Match must be \"<version>\", as the ETag "
+                              "of a balance says it, or *", "If-Match");
     }
-
-    if (rc != RON_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    unit = &ngx_http_ron_wallet_api.unit;
-
-    if (ctx->if_match.len) {
-        unit->has_match = true;
-
-        if (ron_api_match(ngx_ron_str(&ctx->if_match), &unit->match)
-            != RON_OK)
-        {
-            return ngx_http_ron_refuse(r, RON_REASON_MALFORMED,
-                                       "If-Match must be one version",
-                                       "If-Match");
-        }
-    }
-
-    ctx->number = ctx->route->number;
-
-    return ngx_http_ron_wallet_unit(r, ctx, RON_CAP_SVC_WALLET, unit);
 }
 
 
@@ -223,6 +266,7 @@ ngx_http_ron_wallet_unit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     ron_api_policy_t  policy;
 
     open = false;
+    ngx_http_ron_context_unit(r, ctx, unit);
 
     rc = ron_api_allow(ctx->cap, svc, unit, &ngx_http_ron_wallet_cap,
                        &unknown, &err);
@@ -244,7 +288,7 @@ ngx_http_ron_wallet_unit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     } else if (rc == RON_OK && !remote && (unknown || open) && !ctx->held) {
 
         if (unit->op_n == 1) {
-            return ngx_http_ron_wallet_hold(r, ctx, unit->ops[0].ref);
+            return ngx_http_ron_wallet_hold(r, ctx, &unit->ops[0]);
         }
 
         rc = ron_api_refuse(&err, unknown ? RON_REASON_CAP_INVALID
@@ -278,7 +322,7 @@ ngx_http_ron_wallet_unit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 
 static ngx_int_t
 ngx_http_ron_wallet_hold(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
-    uint64_t seq)
+    ron_entry_t *op)
 {
     ngx_http_ron_task_t  *task;
 
@@ -287,7 +331,9 @@ ngx_http_ron_wallet_hold(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
         return ngx_http_ron_no_ledger(r);
     }
 
-    task->a = seq;
+    task->a = op->ref;
+    task->b = op->time_ms;
+    task->c = op->ledger_id;
     task->after = ngx_http_ron_wallet_hold_after;
 
     return ngx_http_ron_task_post(r, task);
@@ -302,7 +348,11 @@ ngx_http_ron_wallet_hold_work(ngx_http_ron_task_t *task)
 
     rc = ron_api_entry_read(task->reader, task->a, &task->more, &e);
 
-    if (rc == RON_ENOTFOUND || (rc == RON_OK && e.kind != RON_KIND_HOLD)) {
+    if (rc == RON_ENOTFOUND
+        || (rc == RON_OK
+            && (e.kind != RON_KIND_HOLD || e.time_ms != task->b
+                || e.ledger_id != task->c)))
+    {
         return ngx_http_ron_task_refuse(task, RON_REASON_HOLD_NOT_FOUND,
                                         NULL);
     }
@@ -372,11 +422,13 @@ ngx_http_ron_wallet_send(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     unit->source_us = (uint64_t) r->start_sec * 1000000
                       + r->start_msec * 1000;
     unit->deadline_us = ctx->deadline_us;
+    unit->corr = ngx_ron_str(&ctx->corr_id);
 
     call = ngx_ron_ipc_unit(unit, left, ngx_http_ron_wallet_answer, ctx,
                             &too_long);
 
     if (call == NULL) {
+        ngx_http_ron_breaker_drop(ctx);
         ngx_http_ron_nonce_drop(r, ctx);
 
         return ngx_http_ron_refuse(r, too_long ? RON_REASON_TOO_LARGE
@@ -405,6 +457,7 @@ ngx_http_ron_wallet_answer(void *data, ngx_int_t rc, ron_frame_type_t type,
         rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
 
     } else {
+        ngx_http_ron_burst_hold(ctx);
         rc = ngx_http_ron_wallet_reply(ctx->request, ctx, payload);
     }
 
@@ -419,7 +472,7 @@ ngx_http_ron_wallet_reply(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     uint16_t              status;
     ron_buf_t            *buf;
     ron_status_t          rc;
-    ngx_uint_t            proof;
+    ron_entry_t           e;
     ron_outcome_t         outcome;
     ron_api_error_t       err;
     ron_msg_batch_t       batch;
@@ -437,16 +490,20 @@ ngx_http_ron_wallet_reply(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     }
 
     ngx_http_ron_trace_outcome(ctx, &outcome);
-    ngx_http_ron_nonce_tell(r, ctx, &outcome);
 
     buf = ngx_http_ron_scratch();
     status = NGX_HTTP_OK;
 
     if (ctx->number == RON_API_BATCH) {
-        rc = ron_api_batch_answer(buf, &outcome, &status, &err);
+        rc = ron_api_batch_answer(buf, &outcome, NULL, &status, &err);
 
     } else {
-        rc = ron_api_wallet_answer(buf, &outcome, &err);
+        rc = ron_api_wallet_answer(buf, &outcome, &e, &err);
+        ngx_http_ron_nonce_tell(r, ctx, &outcome, rc == RON_OK ? &e : NULL);
+
+        if (rc == RON_OK) {
+            ngx_http_ron_context_entry(ctx, &e);
+        }
     }
 
     if (rc == RON_EINVAL) {
@@ -461,8 +518,11 @@ ngx_http_ron_wallet_reply(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 
     ngx_http_ron_trace_receipt(ctx, buf);
 
-    proof = ngx_http_ron_wallet_proof(ctx)
-            && ctx->number != RON_API_BATCH;
+    if (ngx_http_ron_bus_tell(r, ngx_http_ron_wallet_newest(&outcome))
+        != NGX_OK)
+    {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
 
     if (outcome.replayed) {
         ngx_ron_count(RON_M_WALLET_REPLAYS, 0, 0, 0, 0);
@@ -473,15 +533,16 @@ ngx_http_ron_wallet_reply(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
         {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
+
+    } else {
+        ngx_http_ron_count_ops(ctx, ngx_http_ron_wallet_entries(&outcome));
     }
 
-    if (proof) {
-        task = ngx_http_ron_task(r, ctx, ngx_http_ron_wallet_proof_work);
-
-        if (task) {
-            task->a = outcome.results[0].seq;
-
-            return ngx_http_ron_task_post(r, task);
+    if (ngx_http_ron_wallet_proof(ctx)) {
+        task = ngx_http_ron_wallet_proof_task(r, ctx, &outcome, status,
+                                              payload);
+        if (task && ngx_http_ron_task_try(r, task) == NGX_DONE) {
+            return NGX_DONE;
         }
 
         /* it is committed: a receipt without its proof is better than none */
@@ -491,7 +552,39 @@ ngx_http_ron_wallet_reply(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 }
 
 
+static uint64_t
+ngx_http_ron_wallet_newest(const ron_outcome_t *outcome)
+{
+    uint32_t  i;
+    uint64_t  seq;
+
+    seq = 0;
+
+    for (i = 0; i < outcome->result_n; i++) {
+        seq = ngx_max(seq, outcome->results[i].seq);
+    }
+
+    return seq;
+}
+
+
 static ngx_uint_t
+ngx_http_ron_wallet_entries(const ron_outcome_t *outcome)
+{
+    uint32_t    i;
+    ngx_uint_t  n;
+
+    n = 0;
+
+    for (i = 0; i < outcome->result_n; i++) {
+        n += outcome->results[i].reason == RON_REASON_OK;
+    }
+
+    return n;
+}
+
+
+ngx_uint_t
 ngx_http_ron_wallet_proof(ngx_http_ron_ctx_t *ctx)
 {
     return ron_str_eq(ron_api_arg(ctx->args, ctx->args_n, ron_str("proof")),
@@ -499,11 +592,69 @@ ngx_http_ron_wallet_proof(ngx_http_ron_ctx_t *ctx)
 }
 
 
-static ron_status_t
+/* A batch's outcome goes with the task: the answer is made again there. */
+
+static ngx_http_ron_task_t *
+ngx_http_ron_wallet_proof_task(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    const ron_outcome_t *outcome, uint16_t status, ron_str_t payload)
+{
+    ngx_http_ron_task_t  *task;
+
+    task = ngx_http_ron_task(r, ctx, ngx_http_ron_wallet_proof_work);
+    if (task == NULL) {
+        return NULL;
+    }
+
+    task->a = outcome->results[0].seq;
+
+    if (ctx->number == RON_API_BATCH) {
+        task->b = status;
+        task->work = ngx_http_ron_wallet_batch_work;
+        task->after = ngx_http_ron_wallet_batch_after;
+
+        ron_buf_put_str(&task->more, payload);
+
+        if (ron_buf_status(&task->more) != RON_OK) {
+            return NULL;
+        }
+    }
+
+    return task;
+}
+
+
+ron_status_t
 ngx_http_ron_wallet_proof_work(ngx_http_ron_task_t *task)
 {
-    return ron_api_receipt_proof(task->store, task->reader, task->a,
+    ron_digest_t  digest;
+
+    digest = ron_store_meta(task->store)->digest;
+
+    return ron_api_receipt_proof(task->store, task->reader,
+                                 ngx_http_ron_proof_cache(digest), task->a,
                                  &task->out);
+}
+
+
+static ron_status_t
+ngx_http_ron_wallet_batch_work(ngx_http_ron_task_t *task)
+{
+    ron_digest_t  digest;
+
+    digest = ron_store_meta(task->store)->digest;
+
+    return ron_api_batch_proof(task->store, task->reader,
+                               ngx_http_ron_proof_cache(digest),
+                               ron_buf_str(&task->more),
+                               NGX_HTTP_RON_WALLET_PROOFS, &task->out);
+}
+
+
+static ngx_int_t
+ngx_http_ron_wallet_batch_after(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx, ngx_http_ron_task_t *task)
+{
+    return ngx_http_ron_json(r, task->b, &task->out);
 }
 
 
@@ -514,15 +665,18 @@ ngx_http_ron_wallet_proof_work(ngx_http_ron_task_t *task)
  */
 
 static ngx_uint_t
-ngx_http_ron_wallet_cached(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
-    ngx_http_ron_cached_t *c)
+ngx_http_ron_wallet_cached(ngx_http_request_t *r, ron_str_t account,
+    ron_str_t asset, uint64_t now_us, ngx_http_ron_cached_t *c)
 {
-    uint64_t             now_us, now_ms;
-    ron_str_t            account, asset;
-    ron_beat_t           beat;
+    uint64_t             now_ms;
+    ngx_time_t          *tp;
     ron_zone_t          *zone;
     ngx_uint_t           running;
     ron_zone_balance_t   cached;
+
+    /* a worker's own: one beat is read by many requests */
+
+    static ron_beat_t    beat;
 
     ngx_http_ron_limit_main_conf_t  *lmcf;
 
@@ -531,20 +685,25 @@ ngx_http_ron_wallet_cached(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     ngx_memzero(c, sizeof(ngx_http_ron_cached_t));
 
     zone = ngx_http_ron_zone(r);
-    now_us = ron_clock_mono_us();
-    now_ms = ron_clock_wall_ms();
-
-    account = ron_api_arg(ctx->args, ctx->args_n, ron_str("account"));
-    asset = ron_api_arg(ctx->args, ctx->args_n, ron_str("asset"));
+    tp = ngx_timeofday();
+    now_ms = (uint64_t) tp->sec * 1000 + tp->msec;
 
     c->silent = UINT64_MAX;
     running = 0;
+    c->foreign = ngx_ron_ipc_helper() != 0;
 
-    if (ron_zone_beat_read(zone, &beat) == RON_OK && beat.generation
-        && now_us >= beat.beat_us)
+    /* a beat may be newer than the request, if only by so much */
+
+    if ((ron_zone_beat_same(zone, &beat)
+         || ron_zone_beat_read(zone, &beat) == RON_OK)
+        && beat.generation
+        && now_us + NGX_HTTP_RON_WALLET_AHEAD >= beat.beat_us)
     {
-        c->silent = (now_us - beat.beat_us) / 1000;
+        c->silent = now_us > beat.beat_us ? (now_us - beat.beat_us) / 1000
+                                          : 0;
         running = beat.state == RON_STATE_RUNNING;
+        c->foreign = c->foreign
+                     && beat.pid != (uint64_t) ngx_ron_ipc_helper();
     }
 
     if (ron_zone_balance_get(zone, account, asset, &cached, now_ms)
@@ -579,13 +738,17 @@ ngx_http_ron_wallet_cached(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
  * else what the zone had last, which says how old it is.  Who has something
  * to fall back on does not wait long, and not at all for a helper that has
  * said nothing for longer than anybody may.
+ *
+ * With a binary upgrade the helper that we are connected to may be another
+ * master's, which writes another zone: then ours says nothing about it, and
+ * it is asked for as long as a committer may take that lives.
  */
 
 ngx_int_t
 ngx_http_ron_wallet_balance(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
     ron_str_t               account, asset;
-    ngx_msec_t              left;
+    ngx_msec_t              left, lag;
     ngx_uint_t              found, ask;
     ron_api_error_t         err;
     ngx_ron_call_t         *call;
@@ -609,19 +772,23 @@ ngx_http_ron_wallet_balance(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     }
 
     if (ngx_http_ron_remote_ledger(r)) {
-        return ngx_http_ron_remote_read(r, ctx, "ops/balance");
+        return ngx_http_ron_follow_balance(r, ctx);
     }
 
-    found = ngx_http_ron_wallet_cached(r, ctx, &cached);
-    left = ngx_http_ron_time_left(ctx);
+    ctx->seq = ngx_http_ron_bus_seq(r);
+
+    found = ngx_http_ron_wallet_cached(r, account, asset, ctx->begin_us,
+                                       &cached);
+    left = found && cached.live ? 0 : ngx_http_ron_time_left(ctx);
     ask = !found;
 
     if (found && !cached.live) {
-        left = ngx_min(left, ron_timeout_info(RON_TIMEOUT_BALANCE_ASK)->ms);
+        lag = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle)->committer_lag;
+        left = ngx_min(left, cached.foreign
+                             ? lag
+                             : ron_timeout_info(RON_TIMEOUT_BALANCE_ASK)->ms);
         ask = ngx_ron_ipc_state() != RON_STATE_STARTING
-              && cached.silent
-                 <= ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle)
-                    ->committer_lag;
+              && (cached.foreign || cached.silent <= lag);
     }
 
     if (ask && left) {
@@ -634,8 +801,8 @@ ngx_http_ron_wallet_balance(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     }
 
     if (found) {
-        return ngx_http_ron_wallet_balance_reply(r, ctx, &cached.balance,
-                                                 cached.as_of, cached.stale);
+        return ngx_http_ron_wallet_balance_reply(r, ctx, account, asset,
+                                                 &cached);
     }
 
     return ngx_http_ron_unanswered(r, NGX_DECLINED);
@@ -648,26 +815,34 @@ ngx_http_ron_wallet_balance_answer(void *data, ngx_int_t rc,
 {
     ngx_http_ron_ctx_t *ctx = data;
 
+    ron_str_t               account, asset;
     ngx_http_request_t     *r;
-    ron_msg_balance_t       balance;
     ngx_http_ron_cached_t   cached;
 
     ctx->call = NULL;
     r = ctx->request;
 
+    account = ron_api_arg(ctx->args, ctx->args_n, ron_str("account"));
+    asset = ron_api_arg(ctx->args, ctx->args_n, ron_str("asset"));
+
+    ngx_memzero(&cached, sizeof(ngx_http_ron_cached_t));
+
     if (rc == NGX_OK
         && (type != RON_FRAME_BALANCE_IS
-            || ron_msg_balance_get(payload, &balance) != RON_OK))
+            || ron_msg_balance_get(payload, &cached.balance) != RON_OK))
     {
         rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
 
-    } else if (rc == NGX_OK && !balance.unavailable) {
-        rc = ngx_http_ron_wallet_balance_reply(r, ctx, &balance,
-                                               ron_clock_wall_ms(), 0);
+    } else if (rc == NGX_OK && !cached.balance.unavailable) {
+        cached.as_of = ron_clock_wall_ms();
+        rc = ngx_http_ron_wallet_balance_reply(r, ctx, account, asset,
+                                               &cached);
 
-    } else if (ngx_http_ron_wallet_cached(r, ctx, &cached)) {
-        rc = ngx_http_ron_wallet_balance_reply(r, ctx, &cached.balance,
-                                               cached.as_of, cached.stale);
+    } else if (ngx_http_ron_wallet_cached(r, account, asset,
+                                          ron_clock_mono_us(), &cached))
+    {
+        rc = ngx_http_ron_wallet_balance_reply(r, ctx, account, asset,
+                                               &cached);
 
     } else {
 
@@ -680,19 +855,17 @@ ngx_http_ron_wallet_balance_answer(void *data, ngx_int_t rc,
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_ron_wallet_balance_reply(ngx_http_request_t *r,
-    ngx_http_ron_ctx_t *ctx, ron_msg_balance_t *balance, uint64_t as_of,
-    uint64_t stale)
+    ngx_http_ron_ctx_t *ctx, ron_str_t account, ron_str_t asset,
+    ngx_http_ron_cached_t *c)
 {
     ron_buf_t   *buf;
-    ron_str_t    account, asset;
     ngx_uint_t   same;
 
-    account = ron_api_arg(ctx->args, ctx->args_n, ron_str("account"));
-    asset = ron_api_arg(ctx->args, ctx->args_n, ron_str("asset"));
-
-    if (ngx_http_ron_etag(r, ctx, balance->version, &same) != NGX_OK) {
+    if (ngx_http_ron_etag(r, ctx, c->balance.version, &same) != NGX_OK
+        || ngx_http_ron_bus_tell(r, ctx->seq) != NGX_OK)
+    {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -702,205 +875,14 @@ ngx_http_ron_wallet_balance_reply(ngx_http_request_t *r,
 
     buf = ngx_http_ron_scratch();
 
-    if (ron_api_balance_answer(buf, account, asset, balance, as_of, stale)
+    if (ron_api_balance_answer(buf, account, asset, &c->balance, c->as_of,
+                               c->stale)
         != RON_OK)
     {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     return ngx_http_ron_json(r, NGX_HTTP_OK, buf);
-}
-
-
-/*
- * "Unknown" is final when no request under the key can be executed any more.
- * The sequencer refuses what comes after its deadline, and only the client
- * knows when it sent its last request: `age` says so many milliseconds ago.
- */
-
-ngx_int_t
-ngx_http_ron_wallet_outcome(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
-{
-    uint64_t          age;
-    ngx_ron_sh_t     *sh;
-    ron_str_t         account;
-    ngx_msec_t        left;
-    ron_api_error_t   err;
-    ngx_ron_call_t   *call;
-
-    account = ron_api_arg(ctx->args, ctx->args_n, ron_str("account"));
-
-    if (!ron_account_valid(account)) {
-        return ngx_http_ron_refuse(r, RON_REASON_MALFORMED,
-                                   "an account is needed", "account");
-    }
-
-    if (ngx_http_ron_arg_u64(ctx, "age", 0, &age) != NGX_OK) {
-        return ngx_http_ron_refuse(r, RON_REASON_MALFORMED,
-                                   "not a number of milliseconds", "age");
-    }
-
-    if (ngx_http_ron_limit_read(r, ctx, account, ron_null_str, &err)
-        != RON_OK)
-    {
-        return ngx_http_ron_problem(r, &err);
-    }
-
-    if (ngx_http_ron_remote_ledger(r)) {
-        return ngx_http_ron_remote_read(r, ctx, "ops/outcome");
-    }
-
-    sh = ngx_ron_shared((ngx_cycle_t *) ngx_cycle);
-
-    ctx->final = sh && age >= sh->deadline_max
-                              + ron_timeout_info(RON_TIMEOUT_TRANSIT)->ms;
-
-    left = ngx_http_ron_time_left(ctx);
-
-    if (left == 0) {
-        return ngx_http_ron_unanswered(r, NGX_DECLINED);
-    }
-
-    call = ngx_ron_ipc_lookup(account, ngx_ron_str(&ctx->idem_key), left,
-                              ngx_http_ron_wallet_outcome_answer, ctx);
-    if (call == NULL) {
-        return ngx_http_ron_refuse(r, RON_REASON_BUSY, NULL, NULL);
-    }
-
-    return ngx_http_ron_wait(r, ctx, call);
-}
-
-
-static void
-ngx_http_ron_wallet_outcome_answer(void *data, ngx_int_t rc,
-    ron_frame_type_t type, ron_str_t payload)
-{
-    ngx_http_ron_ctx_t *ctx = data;
-
-    ron_buf_t         *buf;
-    ron_msg_lookup_t   lookup;
-
-    ctx->call = NULL;
-
-    if (rc != NGX_OK) {
-        rc = ngx_http_ron_unanswered(ctx->request, NGX_DECLINED);
-        goto done;
-    }
-
-    rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
-
-    if (type != RON_FRAME_LOOKUP_IS
-        || ron_msg_lookup_get(payload, &lookup) != RON_OK)
-    {
-        goto done;
-    }
-
-    buf = ngx_http_ron_scratch();
-
-    switch (ron_api_outcome_answer(buf, &lookup, ctx->final)) {
-
-    case RON_OK:
-        rc = ngx_http_ron_json(ctx->request, NGX_HTTP_OK, buf);
-        break;
-
-    case RON_AGAIN:
-        rc = ngx_http_ron_refuse(ctx->request, RON_REASON_RETRY_LATER,
-                                 "the ledger cannot tell now", NULL);
-        break;
-
-    default:
-        break;
-    }
-
-done:
-
-    ngx_http_ron_done(ctx, rc);
-}
-
-
-ngx_int_t
-ngx_http_ron_wallet_tx(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
-{
-    uint64_t              time_ms, seq;
-    uint16_t              ledger_id;
-    ngx_http_ron_task_t  *task;
-
-    if (ron_txid_parse(ngx_ron_str(&ctx->path), &time_ms, &ledger_id, &seq)
-        != RON_OK)
-    {
-        return ngx_http_ron_refuse(r, RON_REASON_MALFORMED,
-                                   "not a transaction id", "txid");
-    }
-
-    if (ngx_http_ron_remote_ledger(r)) {
-        return ngx_http_ron_remote_read(r, ctx, "ops/tx/");
-    }
-
-    task = ngx_http_ron_task(r, ctx, ngx_http_ron_wallet_tx_work);
-    if (task == NULL) {
-        return ngx_http_ron_no_ledger(r);
-    }
-
-    task->a = seq;
-    task->b = time_ms;
-    task->c = ledger_id;
-    task->flag = ngx_http_ron_wallet_proof(ctx);
-    task->after = ngx_http_ron_wallet_tx_after;
-
-    return ngx_http_ron_task_post(r, task);
-}
-
-
-/* The entry's bytes go into `more`; in the thread nobody knows the token. */
-
-static ron_status_t
-ngx_http_ron_wallet_tx_work(ngx_http_ron_task_t *task)
-{
-    ron_entry_t   e;
-    ron_status_t  rc;
-
-    rc = ron_api_entry_read(task->reader, task->a, &task->more, &e);
-
-    if (rc == RON_ENOTFOUND
-        || (rc == RON_OK
-            && (e.time_ms != task->b || e.ledger_id != task->c
-                || !(e.fields & RON_F_WALLET))))
-    {
-        return ngx_http_ron_task_refuse(task, RON_REASON_NOT_FOUND,
-                                        "there is no such transaction");
-    }
-
-    if (rc != RON_OK) {
-        return rc;
-    }
-
-    return task->flag ? ron_api_receipt_proof(task->store, task->reader,
-                                              task->a, &task->out)
-                      : ron_receipt_put(&e, &task->out);
-}
-
-
-static ngx_int_t
-ngx_http_ron_wallet_tx_after(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
-    ngx_http_ron_task_t *task)
-{
-    ron_entry_t      e;
-    ron_api_error_t  err;
-
-    if (ron_entry_decode(ron_buf_str(&task->more), &e) != RON_OK) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    /* whoever may read one side may have the receipt */
-
-    if (ngx_http_ron_limit_read(r, ctx, e.account, e.asset, &err) != RON_OK
-        && (!(e.fields & RON_F_TO)
-            || ngx_http_ron_limit_read(r, ctx, e.to, e.asset, &err) != RON_OK))
-    {
-        return ngx_http_ron_problem(r, &err);
-    }
-
-    return ngx_http_ron_json(r, NGX_HTTP_OK, &task->out);
 }
 
 

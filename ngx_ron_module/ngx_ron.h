@@ -7,11 +7,12 @@
  *     ngx_ron_helper.c     in the helper: starts, watches and stops libron
  *     ngx_ron_sample.c     what the helper counts
  *     ngx_ron_otlp_module.c  ron_otlp, records of workers, sending of spans
- *     ngx_ron_ipc.c        in a worker: calls to the helper
+ *     ngx_ron_ipc*.c       in a worker: calls to the helper
  *     ngx_ron_events.c     in the helper: events into the zone's rings
  *     ngx_ron_snapshot.c   ron_snapshot_dir, and snapshots in the helper
  *     ngx_ron_slot.c       a process's counters in the zone
  *     ngx_ron_restart.c    what begins, ends, dies and is started again
+ *     ngx_ron_listen.c     UNIX sockets that a server of before left
  *     ngx_ron_log.c        lines of libron's threads into NGINX's log
  *     ngx_http_ron_*.c     HTTP
  */
@@ -29,12 +30,13 @@
 #include "ron_metrics.h"
 #include "ron_service.h"
 #include "ron_trace.h"
-#include "ron_zone.h"
+#include "ron_zone_bus.h"
 
 
 #define NGX_RON_VERSION   "0.1.0"
 
 #define NGX_RON_RESTARTS  17            /* one more than may be allowed */
+#define NGX_RON_WORKERS   128           /* as many as the zone has slots */
 
 
 /* Restarts of a task that died: the newest times, in seconds. */
@@ -48,7 +50,7 @@ typedef struct {
 
 
 /*
- * In shared memory, one page, the same over a reload.  Each group has one
+ * In shared memory, the same over a reload.  Each group has one
  * writer; `generation` is raised by the master when a configuration has been
  * taken.  All of it may be lost at any time: it only says how things are.
  */
@@ -67,16 +69,28 @@ typedef struct {
     ngx_atomic_t     helper_committed;      /* it got something on disk */
     ngx_atomic_t     helper_headed;         /* it had the ledger */
     ngx_atomic_t     backoff;               /* ms before it starts */
+    ngx_atomic_t     drained;               /* the generation that was told */
 
     /* workers: the newest generation, and how many of it did not end */
 
     ngx_atomic_t     workers;
+
+    struct {
+        ngx_atomic_t     since;             /* it works; 0: it does not yet */
+        ngx_atomic_t     backoff;
+    } worker[NGX_RON_WORKERS];
 
     ngx_ron_task_t   tasks[RON_D_TASK_N];
 
     /* the longest ron_deadline that any generation has had, ms */
 
     ngx_atomic_t     deadline_max;
+
+    /* ledger time goes on when a helper dies; what of it was counted */
+
+    ron_ledger_clock_t  clock;
+    uint64_t         clock_steps;
+    uint64_t         clock_leaps;
 } ngx_ron_sh_t;
 
 
@@ -98,6 +112,8 @@ typedef struct {
     ngx_uint_t       queue_commit;
     ngx_uint_t       queue_ingress;
     ngx_uint_t       queue_work;
+    ngx_uint_t       queue_parse;
+    ngx_uint_t       queue_proofs;          /* of each worker */
     ngx_uint_t       batch_ops;
     ngx_uint_t       checkpoint_entries;
     size_t           tag_memory;
@@ -149,6 +165,9 @@ void ngx_ron_slot_sweep(void);
 void ngx_ron_count_n(ron_metric_t metric, ngx_uint_t s, ngx_uint_t a,
     ngx_uint_t b, ngx_uint_t c, uint64_t n);
 
+/* Before the first start takes its listeners. */
+void ngx_ron_listen_clean(ngx_cycle_t *cycle);
+
 /*
  * ngx_ron_restart.c: a task (RON_D_TASK_*) that died was started again.  More
  * than ron_restart_limit of them in a minute, and it loops, until a minute
@@ -157,6 +176,12 @@ void ngx_ron_count_n(ron_metric_t metric, ngx_uint_t s, ngx_uint_t a,
 ngx_uint_t ngx_ron_restarted(ngx_cycle_t *cycle, ngx_uint_t task);
 ngx_uint_t ngx_ron_looping(ngx_cycle_t *cycle, ngx_uint_t task);
 
+/*
+ * How long a successor waits, and what the next one needs to know: a moment
+ * when the one that died had worked, else longer each time.
+ */
+ngx_msec_t ngx_ron_backoff(ngx_atomic_t *backoff, ngx_uint_t worked);
+
 /* A task begins, ends when it was asked to, or was ended from outside. */
 typedef enum {
     NGX_RON_SPAWNED = 0,
@@ -164,11 +189,13 @@ typedef enum {
     NGX_RON_ABORTED
 } ngx_ron_end_t;
 
+void ngx_ron_worker_orphan(ngx_cycle_t *cycle);
 void ngx_ron_worker_begins(ngx_cycle_t *cycle);
 void ngx_ron_worker_ends(ngx_cycle_t *cycle);
 void ngx_ron_tasks_worker(ngx_ron_end_t end);
 void ngx_ron_tasks_helper(ngx_ron_end_t end);
 void ngx_ron_tasks_thread(ngx_uint_t kind, ngx_ron_end_t end);
+void ngx_ron_tasks_invalidator(ngx_ron_end_t end);
 void ngx_ron_tasks_operation(ngx_uint_t service, ngx_ron_end_t end);
 
 /* NGX_BUSY when `capacity` requests of all workers are in. */
@@ -209,6 +236,9 @@ void ngx_ron_events_on_unit(void *ctx, const ron_unit_t *unit,
     const ron_outcome_t *outcome, uint64_t time_ms);
 void ngx_ron_events_follow(ngx_log_t *log);
 
+/* Of the filters on the ledger's bus. */
+void ngx_ron_bus_key(ngx_cycle_t *cycle, ron_bus_key_t *key);
+
 
 /*
  * In the helper: snapshots; NULL without ron_snapshot_dir.  stop() says
@@ -242,8 +272,16 @@ typedef void (*ngx_ron_call_pt)(void *data, ngx_int_t rc,
 ngx_int_t ngx_ron_ipc_init_process(ngx_cycle_t *cycle);
 void ngx_ron_ipc_exit_process(ngx_cycle_t *cycle);
 
+/* The longest ron_deadline that any generation of this master has had. */
+ngx_msec_t ngx_ron_deadline_max(void);
+
+#define NGX_RON_DEADLINE_MAX  60000
+
 /* As the helper said last; RON_STATE_STARTING while there is no connection. */
 ron_life_t ngx_ron_ipc_state(void);
+
+/* Who that helper is; 0 while there is no connection, or nobody can tell. */
+ngx_pid_t ngx_ron_ipc_helper(void);
 
 /*
  * NULL when the pending table is full, the unit does not fit into a frame
@@ -252,9 +290,14 @@ ron_life_t ngx_ron_ipc_state(void);
  */
 ngx_ron_call_t *ngx_ron_ipc_unit(const ron_unit_t *unit, ngx_msec_t timeout,
     ngx_ron_call_pt handler, void *data, ngx_uint_t *too_long);
+
+/* The same for an ingest that ron_unit_encode() made of a unit before. */
+ngx_ron_call_t *ngx_ron_ipc_wire(ron_str_t wire, ngx_msec_t timeout,
+    ngx_ron_call_pt handler, void *data);
+
 ngx_ron_call_t *ngx_ron_ipc_balance(ron_str_t account, ron_str_t asset,
     ngx_msec_t timeout, ngx_ron_call_pt handler, void *data);
-ngx_ron_call_t *ngx_ron_ipc_lookup(ron_str_t scope, ron_str_t key,
+ngx_ron_call_t *ngx_ron_ipc_lookup(const ron_msg_ask_t *ask,
     ngx_msec_t timeout, ngx_ron_call_pt handler, void *data);
 ngx_ron_call_t *ngx_ron_ipc_admin(ron_admin_t what, ngx_msec_t timeout,
     ngx_ron_call_pt handler, void *data);
@@ -273,6 +316,9 @@ typedef void (*ngx_ron_commit_pt)(uint64_t seq,
 
 void ngx_ron_ipc_watch(ngx_ron_commit_pt handler);
 
+/* Called when all that came in one read of the helper's socket is answered. */
+void ngx_ron_ipc_answered(void (*handler)(void));
+
 /* A helper that was gone is there: what counts its errors begins anew. */
 void ngx_ron_breaker_close(void);
 
@@ -288,7 +334,19 @@ void ngx_ron_ipc_detach(ngx_ron_call_t *call);
     (ngx_uint_t) ngx_file_access(fi) & 7
 
 
-extern ngx_module_t  ngx_ron_module;
+/*
+ * The data of an event that has no connection.  It looks like one to what
+ * reads the fd of an event's data: debug logs do.
+ */
+
+typedef struct {
+    void            *padding[3];
+    int              fd;
+} ngx_ron_ident_t;
+
+
+extern ngx_module_t     ngx_ron_module;
+extern ngx_ron_ident_t  ngx_ron_ident;
 
 
 static ngx_inline ron_str_t

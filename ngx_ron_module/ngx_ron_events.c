@@ -37,6 +37,20 @@ ngx_ron_events_init(ngx_cycle_t *cycle)
 }
 
 
+/* Also in a worker, of the ledger as of a wallet: both have the key. */
+
+void
+ngx_ron_bus_key(ngx_cycle_t *cycle, ron_bus_key_t *key)
+{
+    ron_str_t  secret;
+
+    secret.len = RON_AUTH_KEY_LEN;
+    secret.data = ngx_ron_get_conf(cycle)->auth_key.b;
+
+    ron_bus_key(secret, key);
+}
+
+
 void
 ngx_ron_events_on_unit(void *ctx, const ron_unit_t *unit,
     const ron_outcome_t *outcome, uint64_t time_ms)
@@ -92,6 +106,8 @@ ngx_ron_events_follow(ngx_log_t *log)
     }
 
     ngx_ron_count_n(RON_M_BUS_LAGGED_W, 0, RON_D_BUS_LEDGER, 0, 0, missed);
+    ngx_ron_count_n(RON_M_QUEUE_DROPPED_W, 0, RON_D_QUEUE_W_LEDGER, 0, 0,
+                    missed);
 
     ngx_log_error(NGX_LOG_WARN, log, 0,
                   "ron: the ledger bus went on without the cache of "

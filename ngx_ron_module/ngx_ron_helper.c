@@ -29,10 +29,7 @@
 #define NGX_RON_SWEEP           20
 #define NGX_RON_RETRY           1000
 #define NGX_RON_STOP            200
-#define NGX_RON_JITTER          50
-#define NGX_RON_BACKOFF_MIN     100
-#define NGX_RON_BACKOFF_JITTER  300
-#define NGX_RON_BACKOFF_MAX     5000
+#define NGX_RON_STOP_HISTORY    500
 
 
 static void ngx_ron_helper_init(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
@@ -42,11 +39,13 @@ static ngx_msec_t ngx_ron_helper_delay(ngx_ron_conf_t *rcf,
 static void ngx_ron_helper_wrap(ngx_cycle_t *cycle);
 static void ngx_ron_helper_channel(ngx_event_t *ev);
 static void ngx_ron_helper_quit(void);
+static uint64_t ngx_ron_helper_workers(void);
 static void ngx_ron_helper_tick(ngx_event_t *ev);
 static void ngx_ron_helper_start(ngx_event_t *ev);
 static void ngx_ron_helper_publish(void);
 static void ngx_ron_helper_committers(void);
 static void ngx_ron_helper_project(ngx_log_t *log);
+static uint64_t ngx_ron_helper_admitted(void *ctx);
 static void ngx_ron_helper_on_head(void *ctx, uint64_t seq, uint64_t time_ms,
     const ron_hash_t *root);
 static void ngx_ron_helper_on_state(void *ctx, ron_life_t state,
@@ -56,9 +55,13 @@ static void ngx_ron_helper_delta(ron_metric_t metric, ngx_uint_t a,
     uint64_t now, uint64_t *seen);
 static bool ngx_ron_helper_alive(void *ctx, uint32_t pid);
 static void ngx_ron_helper_exit(void);
+static void ngx_ron_helper_last(ngx_uint_t level, ngx_uint_t drained,
+    uint64_t aborted, uint64_t canceled, uint64_t leaked, uint64_t seq);
 static void ngx_ron_helper_ended(ngx_ron_end_t end);
 static void ngx_ron_helper_left(ngx_ron_sh_t *sh);
 static void ngx_ron_helper_on_commit(void *ctx, const ron_batch_t *batch);
+static void ngx_ron_helper_on_balance(void *ctx,
+    const ron_balance_t *balance, uint64_t seq);
 
 
 static ngx_cycle_t         *ngx_ron_helper_cycle;
@@ -66,7 +69,6 @@ static ngx_connection_t    *ngx_ron_helper_channel_c;
 static ngx_event_handler_pt ngx_ron_helper_channel_handler;
 static ngx_event_t          ngx_ron_helper_tick_ev;
 static ngx_event_t          ngx_ron_helper_start_ev;
-static ngx_pid_t            ngx_ron_helper_parent;
 static ron_service_t       *ngx_ron_helper_service;
 static ngx_uint_t           ngx_ron_helper_unclean;
 static ngx_uint_t           ngx_ron_helper_begun;   /* committers, counted */
@@ -98,6 +100,7 @@ static ngx_uint_t           ngx_ron_helper_headed;  /* took the lock */
 static uint64_t             ngx_ron_helper_seq;
 static uint64_t             ngx_ron_helper_time;
 static ron_hash_t           ngx_ron_helper_root;
+static ron_bus_key_t        ngx_ron_helper_bus;
 static ron_mutex_t         *ngx_ron_helper_mutex;
 
 /* what was counted already */
@@ -107,13 +110,6 @@ static struct {
     uint64_t  commit_rejects;
     uint64_t  auth_failures;
 } ngx_ron_helper_seen;
-
-/* an event's data looks like a connection: debug logs read its fd */
-
-static struct {
-    void  *padding[3];
-    int    fd;
-} ngx_ron_helper_ident = { { NULL, NULL, NULL }, -1 };
 
 
 ngx_msec_t
@@ -140,10 +136,9 @@ ngx_ron_helper_init(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
 
     umask(0077);
 
-    ngx_ron_helper_parent = getppid();
     ngx_ron_log_init(cycle->log->log_level);
 
-    if (ron_mutex_create(&ngx_ron_helper_mutex) != RON_OK) {
+    if (ron_mutex_create(&ngx_ron_helper_mutex, RON_LOCK_HELPER) != RON_OK) {
         ngx_log_error(NGX_LOG_EMERG, cycle->log, 0, "ron: no mutex");
         return;
     }
@@ -176,14 +171,14 @@ ngx_ron_helper_init(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
 
     ev = &ngx_ron_helper_tick_ev;
     ev->handler = ngx_ron_helper_tick;
-    ev->data = &ngx_ron_helper_ident;
+    ev->data = &ngx_ron_ident;
     ev->log = cycle->log;
 
     ngx_add_timer(ev, NGX_RON_TICK);
 
     ev = &ngx_ron_helper_start_ev;
     ev->handler = ngx_ron_helper_start;
-    ev->data = &ngx_ron_helper_ident;
+    ev->data = &ngx_ron_ident;
     ev->log = cycle->log;
 
     if (delay) {
@@ -260,19 +255,7 @@ ngx_ron_helper_delay(ngx_ron_conf_t *rcf, ngx_ron_sh_t *sh, ngx_log_t *log)
         ngx_ron_tasks_thread(RON_D_KIND_COMMITTER, NGX_RON_ABORTED);
     }
 
-    if (sh->helper_committed) {
-        sh->backoff = 0;
-        delay = ngx_random() % NGX_RON_JITTER;
-
-    } else if (sh->backoff == 0) {
-        sh->backoff = NGX_RON_BACKOFF_MIN
-                      + ngx_random() % NGX_RON_BACKOFF_JITTER;
-        delay = sh->backoff;
-
-    } else {
-        sh->backoff = ngx_min(sh->backoff * 2, NGX_RON_BACKOFF_MAX);
-        delay = sh->backoff;
-    }
+    delay = ngx_ron_backoff(&sh->backoff, sh->helper_committed);
 
     ngx_log_error(NGX_LOG_WARN, log, 0,
                   "ron: helper %P died, restart %ui of the ledger in %M ms",
@@ -325,9 +308,9 @@ ngx_ron_helper_channel(ngx_event_t *ev)
 static void
 ngx_ron_helper_quit(void)
 {
-    ngx_ron_sh_t        *sh;
-    ngx_ron_conf_t      *rcf;
-    ron_service_stat_t   stat;
+    uint64_t         workers;
+    ngx_ron_sh_t    *sh;
+    ngx_ron_conf_t  *rcf;
 
     if (ngx_ron_helper_drain_end) {
         return;
@@ -341,9 +324,10 @@ ngx_ron_helper_quit(void)
         return;
     }
 
-    ron_service_stat(ngx_ron_helper_service, &stat);
+    workers = ngx_ron_helper_workers();
 
-    if (stat.connections == 0) {
+    if (workers == 0) {
+        ngx_ron_helper_drained = 1;
         ngx_quit = 1;
         return;
     }
@@ -351,15 +335,42 @@ ngx_ron_helper_quit(void)
     ngx_ron_helper_drain_end = ngx_ron_now() + rcf->drain_deadline;
 
     ngx_log_error(NGX_LOG_NOTICE, ngx_ron_helper_cycle->log, 0,
-                  "ron: waiting for %uL workers", stat.connections);
+                  "ron: waiting for %uL workers", workers);
+}
+
+
+/*
+ * Connected, and of our own master: those that have a slot in our zone.  With
+ * a binary upgrade the workers of the other master are connected as well, and
+ * stay: its helper waits for our lock, and they go on with that one.
+ */
+
+static uint64_t
+ngx_ron_helper_workers(void)
+{
+    uint32_t             owners;
+    ron_service_stat_t   stat;
+
+    ron_service_stat(ngx_ron_helper_service, &stat);
+
+    if (ngx_ron_zone() == NULL) {
+        return stat.connections;
+    }
+
+    owners = ron_zone_slots_alive(ngx_ron_zone(), ngx_ron_helper_alive, NULL);
+
+    if (ngx_ron_slot() != RON_ZONE_SLOT_NONE && owners) {
+        owners--;
+    }
+
+    return ngx_min(stat.connections, (uint64_t) owners);
 }
 
 
 static void
 ngx_ron_helper_tick(ngx_event_t *ev)
 {
-    ron_zone_t          *zone;
-    ron_service_stat_t   stat;
+    ron_zone_t  *zone;
 
     zone = ngx_ron_zone();
 
@@ -378,18 +389,16 @@ ngx_ron_helper_tick(ngx_event_t *ev)
         ngx_ron_helper_project(ev->log);
     }
 
-    if (ngx_ron_helper_drain_end == 0 && getppid() != ngx_ron_helper_parent) {
+    if (ngx_ron_helper_drain_end == 0 && getppid() != ngx_parent) {
         ngx_log_error(NGX_LOG_ERR, ev->log, 0,
                       "ron: the master %P is gone, leaving",
-                      ngx_ron_helper_parent);
+                      ngx_parent);
         ngx_ron_helper_quit();
     }
 
     if (ngx_ron_helper_drain_end) {
 
-        ron_service_stat(ngx_ron_helper_service, &stat);
-
-        if (stat.connections == 0) {
+        if (ngx_ron_helper_workers() == 0) {
             ngx_ron_helper_drained = 1;
             ngx_quit = 1;
 
@@ -432,20 +441,25 @@ ngx_ron_helper_start(ngx_event_t *ev)
     conf.engine.key_ttl_ms = rcf->key_ttl;
     conf.engine.batch_ops = rcf->batch_ops;
     conf.engine.clock_step_ms = rcf->clock_step;
+    conf.engine.clock = &ngx_ron_shared(cycle)->clock;
 
     conf.socket = (char *) rcf->socket.data;
     ngx_memcpy(conf.auth_key, rcf->auth_key.b, RON_AUTH_KEY_LEN);
+    ngx_ron_bus_key(cycle, &ngx_ron_helper_bus);
     conf.generation = rcf->generation;
     conf.queue_preval = rcf->queue_preval;
     conf.queue_commit = rcf->queue_commit;
     conf.commit_delay_us = (uint64_t) rcf->commit_delay * 1000;
     conf.drain_ms = rcf->drain_deadline;
     conf.unclean = ngx_ron_helper_unclean;
+    conf.drained = ngx_ron_shared(cycle)->drained == rcf->generation;
     conf.published_seq = ngx_ron_helper_published;
+    conf.admitted = ngx_ron_helper_admitted;
     conf.on_head = ngx_ron_helper_on_head;
     conf.snapshots = ngx_ron_snapshot_start(cycle);
     conf.on_unit = ngx_ron_events_on_unit;
     conf.on_commit = ngx_ron_helper_on_commit;
+    conf.on_balance = ngx_ron_helper_on_balance;
     conf.on_state = ngx_ron_helper_on_state;
     conf.ctx = ngx_ron_shared(cycle);
 
@@ -468,11 +482,25 @@ ngx_ron_helper_start(ngx_event_t *ev)
 
 /* On the sequencer's thread: shared memory and nothing else. */
 
+static uint64_t
+ngx_ron_helper_admitted(void *ctx)
+{
+    ron_zone_t  *zone;
+
+    zone = ngx_ron_zone();
+
+    return zone ? ron_zone_admitted(zone, RON_ADMIT_INGRESS)
+                  + ron_zone_admitted(zone, RON_ADMIT_WORK) : 0;
+}
+
+
 static void
 ngx_ron_helper_on_head(void *ctx, uint64_t seq, uint64_t time_ms,
     const ron_hash_t *root)
 {
     ngx_ron_sh_t  *sh = ctx;
+
+    ron_event_t  event;
 
     sh->helper_headed = 1;
 
@@ -482,16 +510,43 @@ ngx_ron_helper_on_head(void *ctx, uint64_t seq, uint64_t time_ms,
     ngx_ron_helper_time = time_ms;
     ngx_ron_helper_root = *root;
     ron_mutex_unlock(ngx_ron_helper_mutex);
+
+    /* who follows the bus compares it with what was committed before */
+
+    if (ngx_ron_zone()) {
+        memset(&event, 0, sizeof(ron_event_t));
+
+        event.type = RON_EVENT_HEAD;
+        event.seq = seq;
+        event.time_ms = time_ms;
+        event.data_len = RON_HASH_LEN;
+        memcpy(event.data, root->b, RON_HASH_LEN);
+
+        (void) ron_zone_event_put(ngx_ron_zone(), RON_RING_LEDGER, &event);
+    }
 }
 
 
 static void
 ngx_ron_helper_on_state(void *ctx, ron_life_t state, const char *reason)
 {
+    ngx_ron_sh_t  *sh = ctx;
+
     ngx_uint_t   safe;
     ron_zone_t  *zone;
 
     zone = ngx_ron_zone();
+
+    ngx_ron_count(RON_M_LIFECYCLE, 0, state, 0, 0);
+
+    /* what an operator said outlives us, and not a reload */
+
+    if (state == RON_STATE_DRAINING || state == RON_STATE_STOPPED) {
+        sh->drained = ngx_ron_get_conf(ngx_ron_helper_cycle)->generation;
+
+    } else if (state == RON_STATE_RUNNING) {
+        sh->drained = 0;
+    }
 
     /* another reason ends the one before, so that on and off agree */
 
@@ -551,10 +606,9 @@ ngx_ron_helper_on_commit(void *ctx, const ron_batch_t *batch)
     ngx_ron_sh_t  *sh = ctx;
 
     uint32_t              i, slot;
-    uint64_t              now;
     ron_zone_t           *zone;
     ron_event_t           event;
-    ron_zone_balance_t    balance;
+    ron_bus_filter_t      touched;
     const ron_balance_t  *b;
 
     if (batch->status != RON_OK || batch->count == 0) {
@@ -576,19 +630,13 @@ ngx_ron_helper_on_commit(void *ctx, const ron_batch_t *batch)
         return;
     }
 
-    now = ron_clock_wall_ms();
+    memset(&touched, 0, sizeof(ron_bus_filter_t));
 
     for (i = 0; i < batch->balance_n; i++) {
         b = &batch->balances[i];
 
-        balance.available = b->available;
-        balance.held = b->held;
-        balance.nonce = b->nonce;
-        balance.version = b->version;
-        balance.seq = batch->seq + batch->count - 1;
-        balance.as_of_ms = now;
-
-        ron_zone_balance_put(zone, b->account, b->asset, &balance, now);
+        ngx_ron_helper_on_balance(ctx, b, batch->seq + batch->count - 1);
+        ron_bus_filter_add(&touched, &ngx_ron_helper_bus, b->account);
     }
 
     memset(&event, 0, sizeof(ron_event_t));
@@ -597,8 +645,7 @@ ngx_ron_helper_on_commit(void *ctx, const ron_batch_t *batch)
     event.seq = batch->seq + batch->count - 1;
     event.count = batch->count;
     event.time_ms = batch->time_ms;
-    event.data_len = RON_HASH_LEN;
-    memcpy(event.data, batch->root.b, RON_HASH_LEN);
+    ron_bus_event(&event, &batch->root, &touched);
 
     (void) ron_zone_event_put(zone, RON_RING_LEDGER, &event);
 
@@ -615,6 +662,35 @@ ngx_ron_helper_on_commit(void *ctx, const ron_batch_t *batch)
                        batch->commit_us);
     ron_metric_observe(zone, slot, RON_M_SEQUENCER_BATCH, 0, 0, 0, 0,
                        batch->count);
+}
+
+
+/* Committed, or asked for: nobody has to ask for it again. */
+
+static void
+ngx_ron_helper_on_balance(void *ctx, const ron_balance_t *balance,
+    uint64_t seq)
+{
+    uint64_t             now;
+    ron_zone_t          *zone;
+    ron_zone_balance_t   b;
+
+    zone = ngx_ron_zone();
+
+    if (zone == NULL) {
+        return;
+    }
+
+    now = ron_clock_wall_ms();
+
+    b.available = balance->available;
+    b.held = balance->held;
+    b.nonce = balance->nonce;
+    b.version = balance->version;
+    b.seq = seq;
+    b.as_of_ms = now;
+
+    ron_zone_balance_put(zone, balance->account, balance->asset, &b, now);
 }
 
 
@@ -679,8 +755,6 @@ ngx_ron_helper_publish(void)
                    ron_zone_admitted(zone, RON_ADMIT_INGRESS));
     ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_W, 0, RON_D_QUEUE_W_WORK,
                    0, 0, ngx_ron_sample_work(zone, &stat));
-    ron_metric_set(zone, slot, RON_M_WALLET_READY, 0, 0, 0, 0,
-                   stat.state == RON_STATE_RUNNING);
     ron_metric_set(zone, slot, RON_M_LEDGER_SEQ, 0, 0, 0, 0, stat.seq);
     ron_metric_set(zone, slot, RON_M_LEDGER_BACKLOG, 0, 0, 0, 0,
                    stat.preval_depth + stat.commit_depth);
@@ -835,8 +909,7 @@ ngx_ron_helper_alive(void *ctx, uint32_t pid)
 static void
 ngx_ron_helper_exit(void)
 {
-    u_char              *p, root[2 * RON_HASH_LEN + 2];
-    uint64_t             aborted, canceled, leaked;
+    uint64_t             aborted, canceled, leaked, told, left;
     ngx_log_t           *log;
     ngx_uint_t           drained;
     ron_status_t         rc;
@@ -854,23 +927,22 @@ ngx_ron_helper_exit(void)
         ngx_ron_helper_left(sh);
         ngx_ron_log_flush(log);
         ngx_ron_slot_leave();
+        ngx_ron_helper_last(NGX_LOG_NOTICE, 1, 0, 0, 0,
+                            ngx_ron_helper_published);
         return;
     }
 
     ron_service_stat(ngx_ron_helper_service, &stat);
 
-    rc = RON_OK;
+    /* told first and asked last: a sync of its log cannot be cut short */
+
+    told = ngx_ron_now();
 
     if (ngx_ron_helper_history) {
-        rc = ron_history_thread_stop(ngx_ron_helper_history,
-                                     NGX_RON_STOP / 2);
+        ron_history_thread_cancel(ngx_ron_helper_history);
     }
 
-    /* the ledger is closed whatever became of its history */
-
-    if (ron_service_stop(ngx_ron_helper_service, NGX_RON_STOP) != RON_OK) {
-        rc = RON_AGAIN;
-    }
+    rc = ron_service_stop(ngx_ron_helper_service, NGX_RON_STOP);
 
     /* a sequencer that did not end may still ask for one */
 
@@ -878,12 +950,24 @@ ngx_ron_helper_exit(void)
         rc = RON_AGAIN;
     }
 
+    left = ngx_ron_now() - told;
+    left = NGX_RON_STOP_HISTORY - ngx_min(left, NGX_RON_STOP_HISTORY);
+
+    if (ngx_ron_helper_history
+        && ron_history_thread_stop(ngx_ron_helper_history, left) != RON_OK)
+    {
+        rc = RON_AGAIN;
+    }
+
     ngx_ron_log_flush(log);
 
-    /* what was decided is finished when all went well; the rest is not begun */
+    /*
+     * What was decided is finished when all went well, or nobody knows of it:
+     * what waits for the committer, and what it has.  The rest is not begun.
+     */
 
     canceled = stat.preval_depth;
-    aborted = rc == RON_OK ? 0 : stat.commit_depth;
+    aborted = rc == RON_OK ? 0 : stat.commit_depth + stat.work_taken;
 
     ngx_ron_helper_ended(rc == RON_OK ? NGX_RON_CANCELED : NGX_RON_ABORTED);
 
@@ -895,34 +979,45 @@ ngx_ron_helper_exit(void)
     drained = ngx_ron_helper_drained || stat.connections == 0;
 
     if (rc != RON_OK) {
-        ngx_log_error(NGX_LOG_ERR, log, 0,
-                      "ron: {\"event\":\"shutdown\",\"drained\":%s,"
-                      "\"aborted\":%uL,\"canceled\":%uL,\"leaked\":%uL}",
-                      drained ? "true" : "false", aborted, canceled, leaked);
+        ngx_ron_helper_last(NGX_LOG_ERR, drained, aborted, canceled, leaked,
+                            stat.seq);
         _exit(0);
     }
 
     ngx_ron_helper_left(sh);
+    ngx_ron_helper_last(NGX_LOG_NOTICE, drained, aborted, canceled, leaked,
+                        stat.seq);
+}
 
-    /* the root is known when this helper has had the ledger */
 
-    p = root;
+/* The root is known when this helper has had the ledger. */
+
+static void
+ngx_ron_helper_last(ngx_uint_t level, ngx_uint_t drained, uint64_t aborted,
+    uint64_t canceled, uint64_t leaked, uint64_t seq)
+{
+    u_char  *p, root[2 * RON_HASH_LEN + 2];
+
+    p = ngx_cpymem(root, "null", sizeof("null") - 1);
+
+    ron_mutex_lock(ngx_ron_helper_mutex);
 
     if (ngx_ron_helper_headed) {
+        seq = ngx_ron_helper_seq;
+
+        p = root;
         *p++ = '"';
         p = ngx_hex_dump(p, ngx_ron_helper_root.b, RON_HASH_LEN);
         *p++ = '"';
-
-    } else {
-        p = ngx_cpymem(p, "null", sizeof("null") - 1);
     }
 
-    ngx_log_error(NGX_LOG_NOTICE, log, 0,
+    ron_mutex_unlock(ngx_ron_helper_mutex);
+
+    ngx_log_error(level, ngx_ron_helper_cycle->log, 0,
                   "ron: {\"event\":\"shutdown\",\"drained\":%s,"
                   "\"aborted\":%uL,\"canceled\":%uL,\"leaked\":%uL,"
                   "\"seq\":%uL,\"root\":%*s}",
-                  drained ? "true" : "false", aborted, canceled, leaked,
-                  ngx_ron_helper_headed ? ngx_ron_helper_seq : stat.seq,
+                  drained ? "true" : "false", aborted, canceled, leaked, seq,
                   (size_t) (p - root), root);
 }
 

@@ -41,7 +41,7 @@ void
 ngx_ron_log_init(ngx_uint_t level)
 {
     if (ngx_ron_log_mutex == NULL
-        && ron_mutex_create(&ngx_ron_log_mutex) != RON_OK)
+        && ron_mutex_create(&ngx_ron_log_mutex, RON_LOCK_LOG) != RON_OK)
     {
         ngx_ron_log_mutex = NULL;
         return;

@@ -1,9 +1,9 @@
 
 #include "ngx_ron.h"
+#include "ngx_ron_lock.h"
 #include "ron_digest.h"
 #include "ron_port.h"
 
-#include <sys/prctl.h>
 
 
 #define NGX_RON_MAGIC  0x726f6e31
@@ -34,6 +34,11 @@ static void ngx_ron_exit_process(ngx_cycle_t *cycle);
 static ngx_int_t ngx_ron_read_file(ngx_cycle_t *cycle, ngx_str_t *name,
     u_char *buf, size_t *len);
 static void ngx_ron_free_signer(void *data);
+
+
+/* the master's, and what a worker was forked with */
+
+static ngx_msec_t  ngx_ron_deadline;
 
 
 static ngx_conf_num_bounds_t  ngx_ron_queue_bounds = {
@@ -183,6 +188,9 @@ ngx_module_t  ngx_ron_module = {
 };
 
 
+ngx_ron_ident_t  ngx_ron_ident = { { NULL, NULL, NULL }, -1 };
+
+
 static struct {
     ngx_str_t  name;
     size_t     offset;
@@ -191,6 +199,8 @@ static struct {
     { ngx_string("preval"), offsetof(ngx_ron_conf_t, queue_preval) },
     { ngx_string("commit"), offsetof(ngx_ron_conf_t, queue_commit) },
     { ngx_string("work"), offsetof(ngx_ron_conf_t, queue_work) },
+    { ngx_string("parse"), offsetof(ngx_ron_conf_t, queue_parse) },
+    { ngx_string("proofs"), offsetof(ngx_ron_conf_t, queue_proofs) },
     { ngx_null_string, 0 }
 };
 
@@ -210,6 +220,23 @@ ngx_ron_shared(ngx_cycle_t *cycle)
     rcf = ngx_ron_get_conf(cycle);
 
     return rcf->state_zone ? rcf->state_zone->data : NULL;
+}
+
+
+ngx_msec_t
+ngx_ron_deadline_max(void)
+{
+    ngx_ron_sh_t  *sh;
+
+    sh = ngx_ron_shared((ngx_cycle_t *) ngx_cycle);
+
+    if (sh != NULL) {
+        return sh->deadline_max;
+    }
+
+    /* there is no ledger: who was forked before does not know what came */
+
+    return ngx_exiting ? NGX_RON_DEADLINE_MAX : ngx_ron_deadline;
 }
 
 
@@ -260,6 +287,8 @@ ngx_ron_create_conf(ngx_cycle_t *cycle)
     rcf->queue_preval = NGX_CONF_UNSET_UINT;
     rcf->queue_commit = NGX_CONF_UNSET_UINT;
     rcf->queue_work = NGX_CONF_UNSET_UINT;
+    rcf->queue_parse = NGX_CONF_UNSET_UINT;
+    rcf->queue_proofs = NGX_CONF_UNSET_UINT;
     rcf->batch_ops = NGX_CONF_UNSET_UINT;
     rcf->checkpoint_entries = NGX_CONF_UNSET_UINT;
     rcf->tag_memory = NGX_CONF_UNSET_SIZE;
@@ -420,7 +449,9 @@ ngx_ron_set_queue(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         if (ngx_ron_queues[q].name.len == 0) {
             ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                                "invalid parameter \"%V\", the queues are "
-                               "ingress, preval, commit and work", &value[i]);
+                               "ingress, preval, commit, work, parse and "
+                               "proofs",
+                               &value[i]);
             return NGX_CONF_ERROR;
         }
 
@@ -474,8 +505,12 @@ ngx_ron_init_conf(ngx_cycle_t *cycle, void *conf)
     ngx_conf_init_uint_value(rcf->queue_preval, 2000);
     ngx_conf_init_uint_value(rcf->queue_commit, 1000);
     ngx_conf_init_uint_value(rcf->queue_work, 512);
+    ngx_conf_init_uint_value(rcf->queue_parse,
+                             ron_queue_info(RON_QUEUE_PARSE)->capacity);
+    ngx_conf_init_uint_value(rcf->queue_proofs,
+                             ron_queue_info(RON_QUEUE_PROOFS)->capacity);
     ngx_conf_init_uint_value(rcf->batch_ops, 1024);
-    ngx_conf_init_uint_value(rcf->checkpoint_entries, 250000);
+    ngx_conf_init_uint_value(rcf->checkpoint_entries, 100000);
     ngx_conf_init_size_value(rcf->tag_memory, 64 * 1024 * 1024);
     ngx_conf_init_size_value(rcf->key_memory, 64 * 1024 * 1024);
     ngx_conf_init_msec_value(rcf->key_ttl,
@@ -484,6 +519,14 @@ ngx_ron_init_conf(ngx_cycle_t *cycle, void *conf)
     if (rcf->key_ttl < 60000 || rcf->key_ttl > 72 * 3600000) {
         ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
                       "\"ron_key_ttl\" must be from 1m to 72h");
+        return NGX_CONF_ERROR;
+    }
+
+    /* the helper beats every 50 ms */
+
+    if (rcf->committer_lag < 100) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "\"ron_committer_lag_max\" must be at least 100ms");
         return NGX_CONF_ERROR;
     }
 
@@ -556,6 +599,8 @@ ngx_ron_init_conf(ngx_cycle_t *cycle, void *conf)
     {
         return NGX_CONF_ERROR;
     }
+
+    ngx_ron_listen_clean(cycle);
 
     return NGX_CONF_OK;
 }
@@ -967,6 +1012,8 @@ ngx_ron_init_module(ngx_cycle_t *cycle)
     rcf = ngx_ron_get_conf(cycle);
     sh = ngx_ron_shared(cycle);
 
+    ngx_ron_deadline = ngx_max(ngx_ron_deadline, rcf->deadline_max);
+
     if (sh != NULL) {
         rcf->generation = ngx_atomic_fetch_add(&sh->generation, 1) + 1;
         sh->deadline_max = ngx_max(sh->deadline_max, rcf->deadline_max);
@@ -983,8 +1030,14 @@ ngx_ron_init_process(ngx_cycle_t *cycle)
 
     rcf = ngx_ron_get_conf(cycle);
 
+    ngx_ron_lock_init(cycle);
+
     if (ngx_process != NGX_PROCESS_WORKER) {
         return NGX_OK;
+    }
+
+    if (rcf->url.len || rcf->cache_zone) {
+        ngx_ron_worker_orphan(cycle);
     }
 
     if (rcf->url.len == 0) {
@@ -992,13 +1045,6 @@ ngx_ron_init_process(ngx_cycle_t *cycle)
         ngx_ron_slot_claim(cycle);
 
         return NGX_OK;
-    }
-
-    /* a master that was killed leaves nobody who would restart the helper */
-
-    if (prctl(PR_SET_PDEATHSIG, SIGQUIT) == -1) {
-        ngx_log_error(NGX_LOG_WARN, cycle->log, ngx_errno,
-                      "prctl(PR_SET_PDEATHSIG) failed");
     }
 
     ngx_ron_log_init(cycle->log->log_level);

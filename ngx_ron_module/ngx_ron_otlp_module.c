@@ -133,13 +133,6 @@ ngx_module_t  ngx_ron_otlp_module = {
 
 static ngx_ron_otlp_t  ngx_ron_otlp_sender;
 
-/* an event's data looks like a connection: debug logs read its fd */
-
-static struct {
-    void  *padding[3];
-    int    fd;
-} ngx_ron_otlp_ident = { { NULL, NULL, NULL }, -1 };
-
 
 #define ngx_ron_otlp_get_conf(cycle)                                          \
     (ngx_ron_otlp_conf_t *) ngx_get_conf((cycle)->conf_ctx,                   \
@@ -216,6 +209,7 @@ ngx_ron_otlp_put(const ron_trace_request_t *request)
 
     if (lost) {
         ngx_ron_count(RON_M_SPANS_DROPPED, 0, RON_D_SPAN_LOSS_QUEUE, 0, 0);
+        ngx_ron_count(RON_M_DROPS, 0, RON_D_Q_SPANS, 0, 0);
     }
 }
 
@@ -245,7 +239,7 @@ ngx_ron_otlp_helper(ngx_cycle_t *cycle)
     o->batches = ngx_calloc(sizeof(ron_trace_batches_t), o->log);
 
     if (o->requests == NULL || o->batches == NULL
-        || ron_mutex_create(&o->mutex) != RON_OK)
+        || ron_mutex_create(&o->mutex, RON_LOCK_SPANS) != RON_OK)
     {
         ngx_log_error(NGX_LOG_ERR, o->log, 0, "ron: no memory for traces");
         o->conf = NULL;
@@ -257,7 +251,7 @@ ngx_ron_otlp_helper(ngx_cycle_t *cycle)
 
     ev = &o->timer;
     ev->handler = ngx_ron_otlp_tick;
-    ev->data = &ngx_ron_otlp_ident;
+    ev->data = &ngx_ron_ident;
     ev->log = o->log;
     ev->cancelable = 1;
 

@@ -17,14 +17,29 @@
 
 #include "ngx_ron.h"
 
+#include <ngx_channel.h>
+#include <poll.h>
+#include <sys/prctl.h>
+
 
 #define NGX_RON_QUIET        60
 #define NGX_RON_GENERATION   32
+
+#define NGX_RON_JITTER          51
+#define NGX_RON_BACKOFF_MIN     100
+#define NGX_RON_BACKOFF_JITTER  300
+#define NGX_RON_BACKOFF_MAX     5000
+
+/* A worker that has lived for so long had worked. */
+#define NGX_RON_WORKED          1000
 
 
 static void ngx_ron_tasks_count(ngx_uint_t service, ngx_uint_t kind,
     ngx_ron_end_t end);
 static ngx_uint_t ngx_ron_workers_add(ngx_cycle_t *cycle, ngx_int_t n);
+static void ngx_ron_worker_again(ngx_cycle_t *cycle, ngx_ron_sh_t *sh);
+static void ngx_ron_worker_pause(ngx_msec_t delay, ngx_log_t *log);
+static void ngx_ron_worker_leave(ngx_event_t *ev);
 
 
 ngx_uint_t
@@ -82,6 +97,26 @@ ngx_ron_looping(ngx_cycle_t *cycle, ngx_uint_t task)
 }
 
 
+ngx_msec_t
+ngx_ron_backoff(ngx_atomic_t *backoff, ngx_uint_t worked)
+{
+    if (worked) {
+        *backoff = 0;
+        return ngx_random() % NGX_RON_JITTER;
+    }
+
+    if (*backoff == 0) {
+        *backoff = NGX_RON_BACKOFF_MIN
+                   + ngx_random() % NGX_RON_BACKOFF_JITTER;
+
+    } else {
+        *backoff = ngx_min(*backoff * 2, NGX_RON_BACKOFF_MAX);
+    }
+
+    return *backoff;
+}
+
+
 /* Of this generation; 0 when there is a newer one. */
 
 static ngx_uint_t
@@ -118,26 +153,154 @@ ngx_ron_workers_add(ngx_cycle_t *cycle, ngx_int_t n)
 }
 
 
+/*
+ * A master that was killed leaves nobody who would start the helper again, or
+ * tell anybody to go: its workers end by themselves.  It may have died before
+ * the signal was asked for; then ours is another parent by now.
+ */
+
+void
+ngx_ron_worker_orphan(ngx_cycle_t *cycle)
+{
+    ngx_event_t  *ev;
+
+    static ngx_event_t  leave;
+
+    if (prctl(PR_SET_PDEATHSIG, SIGQUIT) == -1) {
+        ngx_log_error(NGX_LOG_WARN, cycle->log, ngx_errno,
+                      "prctl(PR_SET_PDEATHSIG) failed");
+    }
+
+    if (getppid() == ngx_parent) {
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_ERR, cycle->log, 0,
+                  "ron: the master %P is gone, leaving", ngx_parent);
+
+    /* the loop looks at ngx_quit after its first event */
+
+    ev = &leave;
+    ev->handler = ngx_ron_worker_leave;
+    ev->data = &ngx_ron_ident;
+    ev->log = cycle->log;
+
+    ngx_add_timer(ev, 1);
+}
+
+
+static void
+ngx_ron_worker_leave(ngx_event_t *ev)
+{
+    ngx_quit = 1;
+}
+
+
 void
 ngx_ron_worker_begins(ngx_cycle_t *cycle)
 {
     ngx_uint_t        n;
+    ngx_ron_sh_t     *sh;
     ngx_core_conf_t  *ccf;
 
     ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+    sh = ngx_ron_shared(cycle);
 
     n = ngx_ron_workers_add(cycle, 1);
+
+    ngx_ron_tasks_worker(NGX_RON_SPAWNED);
 
     if (n > (ngx_uint_t) ccf->worker_processes) {
 
         /* the one that died is not among them any more */
 
         (void) ngx_ron_workers_add(cycle, -1);
-        (void) ngx_ron_restarted(cycle, RON_D_TASK_WORKER);
         ngx_ron_tasks_worker(NGX_RON_ABORTED);
+        ngx_ron_worker_again(cycle, sh);
     }
 
-    ngx_ron_tasks_worker(NGX_RON_SPAWNED);
+    if (sh) {
+        sh->worker[ngx_worker % NGX_RON_WORKERS].since = ngx_ron_now();
+    }
+}
+
+
+/* In the place of one that died: not at once, when that did not live long. */
+
+static void
+ngx_ron_worker_again(ngx_cycle_t *cycle, ngx_ron_sh_t *sh)
+{
+    uint64_t        since;
+    ngx_uint_t      n, i;
+    ngx_msec_t      delay;
+
+    i = ngx_worker % NGX_RON_WORKERS;
+    since = sh->worker[i].since;
+    sh->worker[i].since = 0;
+
+    n = ngx_ron_restarted(cycle, RON_D_TASK_WORKER);
+
+    delay = ngx_ron_backoff(&sh->worker[i].backoff,
+                            since
+                            && ngx_ron_now() - since >= NGX_RON_WORKED);
+
+    ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                  "ron: worker %ui died, restart %ui of a worker in %M ms",
+                  ngx_worker, n, delay);
+
+    ngx_ron_worker_pause(delay, cycle->log);
+}
+
+
+/*
+ * The loop of events has not begun, so what the master says is looked at
+ * here: of others that were started and ended it is taken as NGINX would, and
+ * everything else ends the pause and is left for the loop.
+ */
+
+static void
+ngx_ron_worker_pause(ngx_msec_t delay, ngx_log_t *log)
+{
+    uint64_t       now, end;
+    struct pollfd  pfd;
+    ngx_channel_t  ch;
+
+    end = ngx_ron_now() + delay;
+    pfd.fd = ngx_channel;
+    pfd.events = POLLIN;
+
+    for ( ;; ) {
+        now = ngx_ron_now();
+
+        if (ngx_quit || ngx_terminate || now >= end) {
+            break;
+        }
+
+        if (poll(&pfd, 1, end - now) <= 0) {
+            continue;
+        }
+
+        if (recv(ngx_channel, &ch, sizeof(ngx_channel_t), MSG_PEEK)
+            != sizeof(ngx_channel_t)
+            || (ch.command != NGX_CMD_OPEN_CHANNEL
+                && ch.command != NGX_CMD_CLOSE_CHANNEL)
+            || ngx_read_channel(ngx_channel, &ch, sizeof(ngx_channel_t), log)
+               != sizeof(ngx_channel_t))
+        {
+            break;
+        }
+
+        if (ch.command == NGX_CMD_OPEN_CHANNEL) {
+            ngx_processes[ch.slot].pid = ch.pid;
+            ngx_processes[ch.slot].channel[0] = ch.fd;
+
+        } else {
+            (void) close(ngx_processes[ch.slot].channel[0]);
+            ngx_processes[ch.slot].channel[0] = -1;
+        }
+    }
+
+    ngx_time_update();
 }
 
 
@@ -175,6 +338,15 @@ void
 ngx_ron_tasks_thread(ngx_uint_t kind, ngx_ron_end_t end)
 {
     ngx_ron_tasks_count(RON_D_SERVICE_LEDGER, kind, end);
+}
+
+
+/* A worker's, of a wallet whose ledger is another server. */
+
+void
+ngx_ron_tasks_invalidator(ngx_ron_end_t end)
+{
+    ngx_ron_tasks_count(RON_D_SERVICE_WALLET, RON_D_KIND_INVALIDATOR, end);
 }
 
 

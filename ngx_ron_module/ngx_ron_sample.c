@@ -8,6 +8,8 @@
 #include "ron_registry.h"
 
 
+static void ngx_ron_sample_clock(ngx_ron_sh_t *sh);
+static void ngx_ron_sample_refused(ngx_uint_t capacity);
 static void ngx_ron_sample_delta(ron_metric_t metric, ngx_uint_t a,
     uint64_t now, uint64_t *seen);
 
@@ -16,13 +18,28 @@ static void ngx_ron_sample_delta(ron_metric_t metric, ngx_uint_t a,
 
 static ron_service_stat_t  ngx_ron_sample_seen;
 
+/* what the commit queue refused, in the helper or on a worker's own account */
+
+static struct {
+    uint64_t    seen;
+    uint64_t    before;
+    ngx_msec_t  last;
+    unsigned    begun:1;
+    unsigned    episode:1;
+} ngx_ron_sample_commit;
+
 
 void
 ngx_ron_sample(const ron_service_stat_t *stat)
 {
     uint64_t             gaps;
+    ngx_ron_conf_t      *rcf;
+    ngx_core_conf_t     *ccf;
     ron_service_stat_t  *seen;
 
+    rcf = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle);
+    ccf = (ngx_core_conf_t *) ngx_get_conf(ngx_cycle->conf_ctx,
+                                           ngx_core_module);
     seen = &ngx_ron_sample_seen;
     gaps = seen->gaps;
 
@@ -43,9 +60,83 @@ ngx_ron_sample(const ron_service_stat_t *stat)
     ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_QUEUE_CAPACITY_L, 0,
                    RON_D_Q_ROOT_PUB, 0, 0,
                    ron_queue_info(RON_QUEUE_ROOT_PUB)->capacity);
+    ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_QUEUE_CAPACITY_L, 0,
+                   RON_D_Q_PARSE, 0, 0, rcf->queue_parse);
+    ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_QUEUE_DEPTH_L, 0,
+                   RON_D_Q_PARSE, 0, 0,
+                   ron_zone_admitted(ngx_ron_zone(), RON_ADMIT_PARSE_WAIT));
+    ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_QUEUE_CAPACITY_L, 0,
+                   RON_D_Q_PROOFS, 0, 0,
+                   rcf->queue_proofs * ccf->worker_processes);
     ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_QUEUE_CAPACITY_W, 0,
                    RON_D_QUEUE_W_EVENTS, 0, 0,
                    ron_queue_info(RON_QUEUE_WALLET_EVENTS)->capacity);
+
+    ngx_ron_sample_clock(ngx_ron_shared((ngx_cycle_t *) ngx_cycle));
+    ngx_ron_sample_refused(rcf->queue_commit);
+}
+
+
+/* What was counted is in shared memory as well: helpers come and go. */
+
+static void
+ngx_ron_sample_clock(ngx_ron_sh_t *sh)
+{
+    ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_CLOCK_DRIFT, 0, 0,
+                   0, 0, sh->clock.drift_us);
+
+    ngx_ron_sample_delta(RON_M_CLOCK_STEPS, 0, sh->clock.steps,
+                         &sh->clock_steps);
+    ngx_ron_sample_delta(RON_M_CLOCK_LEAPS, 0, sh->clock.leaps,
+                         &sh->clock_leaps);
+}
+
+
+/*
+ * Under overload the queue is full and has room again many times a second: it
+ * is one episode, with one line when it begins and one when it is over.
+ */
+
+static void
+ngx_ron_sample_refused(ngx_uint_t capacity)
+{
+    uint64_t    n;
+    ngx_msec_t  quiet;
+
+    n = ron_metric_read(ngx_ron_zone(), RON_M_BUSY_L, 0, RON_D_Q_COMMIT, 0,
+                        0);
+    quiet = ron_timeout_info(RON_TIMEOUT_EPISODE)->ms;
+
+    if (!ngx_ron_sample_commit.begun) {
+        ngx_ron_sample_commit.begun = 1;
+        ngx_ron_sample_commit.seen = n;
+    }
+
+    if (n != ngx_ron_sample_commit.seen) {
+
+        if (!ngx_ron_sample_commit.episode) {
+            ngx_ron_sample_commit.episode = 1;
+            ngx_ron_sample_commit.before = ngx_ron_sample_commit.seen;
+
+            ngx_log_error(NGX_LOG_WARN, ngx_cycle->log, 0,
+                          "ron: the committer is behind, its queue of %ui is "
+                          "full: writes are refused", capacity);
+        }
+
+        ngx_ron_sample_commit.seen = n;
+        ngx_ron_sample_commit.last = ngx_current_msec;
+        return;
+    }
+
+    if (ngx_ron_sample_commit.episode
+        && ngx_current_msec - ngx_ron_sample_commit.last >= quiet)
+    {
+        ngx_ron_sample_commit.episode = 0;
+
+        ngx_log_error(NGX_LOG_NOTICE, ngx_cycle->log, 0,
+                      "ron: the committer keeps up again: %uL writes were "
+                      "refused", n - ngx_ron_sample_commit.before);
+    }
 }
 
 

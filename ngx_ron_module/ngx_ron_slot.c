@@ -1,17 +1,30 @@
 
+/*
+ * A process's counters in the zone.  A reload has the processes of before and
+ * after side by side, and may find more of them than there are slots; those
+ * that died are taken back once a second.  Who came too late asks again.
+ */
+
 #include "ngx_ron.h"
 
 
+#define NGX_RON_SLOT_TRY  100
+
+
+static ngx_int_t ngx_ron_slot_take(void);
+static void ngx_ron_slot_again(ngx_event_t *ev);
 static bool ngx_ron_slot_alive(void *ctx, uint32_t pid);
 
 
-static ron_zone_t  *ngx_ron_slot_zone;
-static uint32_t     ngx_ron_slot_no = RON_ZONE_SLOT_NONE;
+static ron_zone_t   *ngx_ron_slot_zone;
+static uint32_t      ngx_ron_slot_no = RON_ZONE_SLOT_NONE;
+static ngx_event_t   ngx_ron_slot_ev;
 
 
 void
 ngx_ron_slot_claim(ngx_cycle_t *cycle)
 {
+    ngx_event_t     *ev;
     ngx_ron_conf_t  *rcf;
 
     rcf = ngx_ron_get_conf(cycle);
@@ -22,14 +35,50 @@ ngx_ron_slot_claim(ngx_cycle_t *cycle)
 
     ngx_ron_slot_zone = rcf->cache_zone->data;
 
-    if (ron_zone_slot_claim(ngx_ron_slot_zone, ngx_pid, &ngx_ron_slot_no)
-        != RON_OK)
-    {
-        ngx_ron_slot_no = RON_ZONE_SLOT_NONE;
-        ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
-                      "ron: no slot is free in zone \"%V\", this process is "
-                      "not counted", &rcf->cache_zone->shm.name);
+    if (ngx_ron_slot_take() == NGX_OK) {
+        return;
     }
+
+    ngx_log_error(NGX_LOG_WARN, cycle->log, 0,
+                  "ron: none of the %d slots of zone \"%V\" is free, this "
+                  "process counts and admits nothing until one is",
+                  RON_ZONE_SLOTS, &rcf->cache_zone->shm.name);
+
+    ev = &ngx_ron_slot_ev;
+    ev->handler = ngx_ron_slot_again;
+    ev->data = &ngx_ron_ident;
+    ev->log = cycle->log;
+    ev->cancelable = 1;
+
+    ngx_add_timer(ev, NGX_RON_SLOT_TRY);
+}
+
+
+static ngx_int_t
+ngx_ron_slot_take(void)
+{
+    if (ron_zone_slot_claim(ngx_ron_slot_zone, ngx_pid, &ngx_ron_slot_no)
+        == RON_OK)
+    {
+        return NGX_OK;
+    }
+
+    (void) ron_zone_slots_sweep(ngx_ron_slot_zone, ngx_ron_slot_alive, NULL);
+
+    return ron_zone_slot_claim(ngx_ron_slot_zone, ngx_pid, &ngx_ron_slot_no)
+           == RON_OK ? NGX_OK : NGX_DECLINED;
+}
+
+
+static void
+ngx_ron_slot_again(ngx_event_t *ev)
+{
+    if (ngx_ron_slot_take() != NGX_OK) {
+        ngx_add_timer(ev, NGX_RON_SLOT_TRY);
+        return;
+    }
+
+    ngx_log_error(NGX_LOG_NOTICE, ev->log, 0, "ron: this process has a slot");
 }
 
 

@@ -45,7 +45,8 @@ fi
 # What the configuration depends on, as one text.
 
 state=$(
-    echo "$tree" "$CC" "${flags[@]}" "${RON_BLAKE3_LIBS:-}"
+    echo "$tree" "$CC" "${flags[@]}" "${RON_BLAKE3_LIBS:-}" \
+        "${RON_LOCK_LIBS:-}"
     cksum "$top/config" "$tree/src/core/nginx.h"
     cd "$top" && find src ngx_ron_module -type f -name '*.[ch]' | LC_ALL=C sort
 )
@@ -71,6 +72,8 @@ then
 
     printf '%s\n' "$state" >"$work/ron.state"
 fi
+
+"$top/tools/commit.sh" "$work/objs/ngx_ron_build.h"
 
 # NGINX's makefile does not know that the module depends on our archives.
 

@@ -3,11 +3,14 @@
 # The newest source tree of NGINX that Debian's archive has, built without
 # its optional modules:
 #
-#     tools/nginx-src.sh <dir>
+#     tools/nginx-src.sh <dir> [<tree>]
 #
 # Prints where the tree is; its nginx is in objs/.  Ends with 2 when no archive
 # that apt knows has one.  apt gets directories of
 # its own, so that the system's lists and sources stay as they are.
+#
+# A tree that is given is that tree if an nginx was built in it, and otherwise
+# a copy of it where one is.
 
 set -euo pipefail
 
@@ -16,6 +19,16 @@ dir=$(cd "$1" && pwd)
 apt=$dir/apt
 log=$dir/log
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
+given=${2:-}
+
+if [ -n "$given" ]; then
+    given=$(cd "$given" && pwd)
+
+    if [ -x "$given/objs/nginx" ]; then
+        echo "$given"
+        exit 0
+    fi
+fi
 
 # From where this machine has its packages.
 
@@ -24,7 +37,7 @@ mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null \
                   -e 's/^deb  *\(\[[^]]*\]  *\)\{0,1\}\([^ ]*\).*/\2/p' \
          | grep '/debian/\{0,1\}$' | head -n 1) || true
 
-if [ -z "$mirror" ]; then
+if [ -z "$given$mirror" ]; then
     echo "nginx-src: apt's sources name no archive of Debian" >&2
     exit 2
 fi
@@ -63,7 +76,7 @@ CONF
 : >"$log"
 tarball=$(find "$dir" -maxdepth 1 -name 'nginx_*.orig.tar.*' ! -name '*.asc')
 
-if [ -z "$tarball" ]; then
+if [ -z "$given$tarball" ]; then
     fetch sid || fetch forky || fetch trixie || fetch bookworm || {
         tail -n 5 "$log" >&2
         echo "nginx-src: no source of nginx from Debian, see $log" >&2
@@ -79,17 +92,24 @@ tree=$dir/tree
 if [ ! -x "$tree/objs/nginx" ]; then
     rm -rf "$tree"
     mkdir -p "$tree"
-    tar -x -f "$tarball" -C "$tree" --strip-components=1
+
+    if [ -n "$given" ]; then
+        cp -RL "$given/." "$tree/"
+        rm -rf "$tree/objs"
+    else
+        tar -x -f "$tarball" -C "$tree" --strip-components=1
+    fi
 
     unset MAKEFLAGS MFLAGS MAKELEVEL
     configure=./configure
     [ -x "$tree/configure" ] || configure=auto/configure
 
-    # what tools/module.sh configures with
+    # what tools/module.sh configures with, and what suites need
 
     (
         cd "$tree"
         $configure --with-compat --with-threads --with-http_ssl_module \
+                   --with-http_v2_module --with-http_realip_module --with-debug \
                    --with-cc="${CC:-cc}" --with-cc-opt=-O0
         make -j "$(nproc)"
     ) >>"$log" 2>&1 </dev/null || {

@@ -26,7 +26,7 @@
 
 #define RON_API_MEMO_MAX    256
 #define RON_API_KEY_MAX     64
-#define RON_API_CORR_MAX    128
+#define RON_API_CORR_MAX    RON_CORR_MAX
 #define RON_API_ASSETS_MAX  32
 #define RON_API_BATCH_MAX   1000
 #define RON_API_HOLD_MAX_S  (400 * 86400)
@@ -55,6 +55,9 @@ ron_status_t ron_api_refuse(ron_api_error_t *err, ron_reason_t reason,
 
 uint16_t ron_api_status(const ron_api_error_t *err);
 bool ron_api_retryable(uint16_t status);
+
+/* After how many seconds, when nobody knows better. */
+unsigned ron_api_retry_after(uint16_t status);
 
 /*
  * The reason for a status that a server gave by itself; INTERNAL for those
@@ -97,8 +100,7 @@ typedef enum {
 bool ron_api_wallet_find(ron_str_t name, ron_api_wallet_t *op);
 const char *ron_api_wallet_name(ron_api_wallet_t op);
 
-/* The act that a capability needs for it, RON_CAP_ACT_*; 0 for a batch. */
-unsigned ron_api_wallet_act(ron_api_wallet_t op);
+/* The act that a capability needs for such an entry, RON_CAP_ACT_*. */
 unsigned ron_api_kind_act(ron_kind_t kind);
 
 
@@ -169,8 +171,15 @@ ron_status_t ron_api_safe_mode_parse(ron_api_t *api, ron_str_t body,
  */
 ron_status_t ron_api_key(ron_str_t header, ron_str_t *key);
 
-/* If-Match: one entity tag "<version>", or a bare number. */
+/* What an ETag says: "<version>", or a bare number. */
 ron_status_t ron_api_match(ron_str_t header, uint64_t *version);
+
+/*
+ * If-Match: RON_OK and the version that it asks for, or *any ("*": every
+ * account has a version).  RON_ENOTFOUND: entity tags that no account ever
+ * has, weak ones among them.  RON_ERANGE: several versions.  RON_EINVAL.
+ */
+ron_status_t ron_api_if_match(ron_str_t header, bool *any, uint64_t *version);
 
 /* 1-128 visible ASCII characters. */
 bool ron_api_corr_valid(ron_str_t s);
@@ -190,6 +199,10 @@ ron_status_t ron_api_allow(const ron_cap_t *cap, unsigned svcs,
 /* The same for reading. */
 ron_status_t ron_api_allow_read(const ron_cap_t *cap, ron_str_t account,
     ron_str_t asset, ron_api_error_t *err);
+
+/* "<kid>:<capability id>", the scope of a batch's key, in `room`. */
+ron_status_t ron_api_cap_name(const ron_cap_t *cap, ron_buf_t *room,
+    ron_str_t *name);
 
 
 /*
@@ -227,7 +240,8 @@ typedef struct {
 
 /*
  * Up to *n arguments into `args`, decoded into `room` (at least query.len
- * bytes).  RON_EINVAL: a bad escape, too many, or a name twice.
+ * bytes); without an escape they stay where they are, in `query`.
+ * RON_EINVAL: a bad escape, too many, or a name twice.
  */
 ron_status_t ron_api_query(ron_str_t query, uint8_t *room,
     ron_api_arg_t *args, size_t *n);
@@ -243,22 +257,50 @@ ron_status_t ron_api_u64(ron_str_t s, uint64_t *v);
 
 /*
  * The answer of a wallet operation, from the outcome of its unit: RON_OK and
- * a receipt in `out`, or RON_EINVAL and *err.  RON_ECORRUPT when what came is
- * not an answer to a wallet operation.
+ * a receipt of *e in `out`, or RON_EINVAL and *err.  RON_ECORRUPT when what
+ * came is not an answer to a wallet operation.
  */
 ron_status_t ron_api_wallet_answer(ron_buf_t *out,
-    const ron_outcome_t *outcome, ron_api_error_t *err);
+    const ron_outcome_t *outcome, ron_entry_t *e, ron_api_error_t *err);
 
-/* The same for a batch: {"accepted", "receipts", "reasons"}; *status. */
+/*
+ * What the proofs of receipts are made with: the tree as of one head, which
+ * is not older than the entry `seq`.  `nodes` is a cache of the tree, or NULL.
+ */
+typedef struct {
+    ron_reader_t  *reader;
+    ron_nodes_t   *nodes;
+    ron_digest_t   digest;
+    uint64_t       size;
+    ron_buf_t      note;                /* signed; empty: there is none */
+} ron_api_proofs_t;
+
+ron_status_t ron_api_proofs_begin(ron_api_proofs_t *proofs,
+    ron_store_t *store, ron_reader_t *reader, ron_nodes_t *nodes,
+    uint64_t seq);
+void ron_api_proofs_end(ron_api_proofs_t *proofs);
+
+/* A receipt was put last: puts the proof of its entry into it. */
+ron_status_t ron_api_proofs_put(ron_api_proofs_t *proofs, uint64_t seq,
+    ron_str_t entry, ron_buf_t *out);
+
+/*
+ * The same for a batch: {"accepted", "receipts", "reasons"}; *status.
+ * `proofs` NULL: receipts have none.
+ */
 ron_status_t ron_api_batch_answer(ron_buf_t *out,
-    const ron_outcome_t *outcome, uint16_t *status, ron_api_error_t *err);
+    const ron_outcome_t *outcome, ron_api_proofs_t *proofs, uint16_t *status,
+    ron_api_error_t *err);
 
 /* The answer to an ingest; *status is 200 or 207. */
 ron_status_t ron_api_ingest_answer(ron_buf_t *out,
     const ron_msg_batch_t *batch, const ron_outcome_t *outcome,
     uint16_t *status, ron_api_error_t *err);
 
-/* GET /v1/balance; a null balance is that of an account never seen. */
+/*
+ * GET /v1/balance; a null balance is that of an account never seen.  Account
+ * and asset are valid ones.
+ */
 ron_status_t ron_api_balance_answer(ron_buf_t *out, ron_str_t account,
     ron_str_t asset, const ron_msg_balance_t *balance, uint64_t as_of_ms,
     uint64_t stale_ms);
@@ -270,9 +312,9 @@ ron_status_t ron_api_balance_answer(ron_buf_t *out, ron_str_t account,
 void ron_api_account_put(ron_buf_t *out, ron_str_t account, ron_str_t asset,
     const ron_msg_balance_t *balance);
 
-/* GET /v1/outcome. */
+/* GET /v1/outcome; `batch` is a batch's outcome, decoded, or NULL. */
 ron_status_t ron_api_outcome_answer(ron_buf_t *out,
-    const ron_msg_lookup_t *lookup, bool final);
+    const ron_msg_lookup_t *lookup, const ron_outcome_t *batch, bool final);
 
 
 /* POST /ledger/admin/...: RON_EINVAL and *err when it was refused. */
@@ -293,6 +335,8 @@ typedef struct {
     uint64_t     seq;
     uint64_t     commit_depth;
     uint64_t     commit_capacity;
+    uint64_t     work_depth;            /* of the wallet; for /readyz */
+    uint64_t     work_capacity;
     const char  *looping[RON_API_TASKS_MAX];    /* tasks that die too often */
     uint32_t     looping_n;
     bool         remote;                /* the ledger is not ours */
@@ -303,6 +347,9 @@ typedef struct {
 } ron_api_health_t;
 
 bool ron_api_crash_loop(const ron_api_health_t *h);
+
+/* The judgement of /readyz. */
+bool ron_api_ready(const ron_api_health_t *h);
 
 /* Why a write is refused now; RON_REASON_OK. */
 ron_reason_t ron_api_shed(const ron_api_health_t *h);
@@ -337,6 +384,10 @@ ron_status_t ron_api_inclusion(ron_reader_t *reader, ron_digest_t digest,
 ron_status_t ron_api_inclusion_cached(ron_reader_t *reader,
     ron_nodes_t *nodes, ron_digest_t digest, uint64_t seq, uint64_t size,
     ron_buf_t *out);
+
+/* The same of a tree that is known to be there: seq and size are not 0. */
+ron_status_t ron_api_inclusion_at(ron_reader_t *reader, ron_nodes_t *nodes,
+    ron_digest_t digest, uint64_t seq, uint64_t size, ron_buf_t *out);
 ron_status_t ron_api_inclusion_put(ron_buf_t *out, uint64_t seq,
     uint64_t size, const ron_hash_t *leaf, const ron_hash_t *root,
     const ron_proof_t *proof);
@@ -348,9 +399,17 @@ ron_status_t ron_api_consistency(ron_reader_t *reader, ron_digest_t digest,
  * A receipt with its proof: {"entry" (base64), "leaf", "size", "path",
  * "checkpoint"}.  The size is that of the newest signed checkpoint, or the
  * head's when there is none that holds the entry; then "checkpoint" is null.
+ * `nodes` is a cache of the tree, or NULL.
  */
 ron_status_t ron_api_receipt_proof(ron_store_t *store, ron_reader_t *reader,
-    uint64_t seq, ron_buf_t *out);
+    ron_nodes_t *nodes, uint64_t seq, ron_buf_t *out);
+
+/*
+ * The answer to a batch, of what the helper said (an OUTCOME's payload), with
+ * a proof in each receipt; without any, when it would be longer than `max`.
+ */
+ron_status_t ron_api_batch_proof(ron_store_t *store, ron_reader_t *reader,
+    ron_nodes_t *nodes, ron_str_t payload, size_t max, ron_buf_t *out);
 
 /*
  * GET /ledger/accounts/{account}/entries, newest first, below `before` (0:

@@ -36,6 +36,13 @@ ron_api_allow(const ron_cap_t *cap, unsigned svcs, ron_unit_t *unit,
         unit->cap_daily = cap->max_daily;
     }
 
+    return ron_api_cap_name(cap, room, &unit->cap);
+}
+
+
+ron_status_t
+ron_api_cap_name(const ron_cap_t *cap, ron_buf_t *room, ron_str_t *name)
+{
     ron_buf_reset(room);
     ron_buf_put_cstr(room, cap->kid);
     ron_buf_put_u8(room, ':');
@@ -45,7 +52,7 @@ ron_api_allow(const ron_cap_t *cap, unsigned svcs, ron_unit_t *unit,
         return RON_ENOMEM;
     }
 
-    unit->cap = ron_buf_str(room);
+    *name = ron_buf_str(room);
 
     return RON_OK;
 }

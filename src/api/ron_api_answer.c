@@ -12,10 +12,8 @@
 static ron_status_t ron_api_outcome_error(ron_reason_t reason,
     ron_detail_t detail, uint64_t value, ron_api_error_t *err);
 static ron_status_t ron_api_receipt(ron_buf_t *out, ron_str_t bytes);
-static void ron_api_put_reason(ron_buf_t *out, uint32_t idx,
-    const ron_result_t *result);
+static void ron_api_put_reasons(ron_buf_t *out, const ron_outcome_t *outcome);
 static void ron_api_put_op(ron_buf_t *out, const ron_entry_t *e);
-static void ron_api_put_time(ron_buf_t *out, ron_str_t name, uint64_t ms);
 
 
 static ron_status_t
@@ -47,7 +45,7 @@ ron_api_receipt(ron_buf_t *out, ron_str_t bytes)
 
 ron_status_t
 ron_api_wallet_answer(ron_buf_t *out, const ron_outcome_t *outcome,
-    ron_api_error_t *err)
+    ron_entry_t *e, ron_api_error_t *err)
 {
     if (outcome->reason != RON_REASON_OK) {
         return ron_api_outcome_error(outcome->reason, outcome->detail,
@@ -55,18 +53,19 @@ ron_api_wallet_answer(ron_buf_t *out, const ron_outcome_t *outcome,
     }
 
     if (outcome->result_n != 1
-        || outcome->results[0].reason != RON_REASON_OK)
+        || outcome->results[0].reason != RON_REASON_OK
+        || ron_entry_decode(outcome->results[0].bytes, e) != RON_OK)
     {
         return ron_corrupt();
     }
 
-    return ron_api_receipt(out, outcome->results[0].bytes);
+    return ron_receipt_put(e, out);
 }
 
 
 ron_status_t
 ron_api_batch_answer(ron_buf_t *out, const ron_outcome_t *outcome,
-    uint16_t *status, ron_api_error_t *err)
+    ron_api_proofs_t *proofs, uint16_t *status, ron_api_error_t *err)
 {
     uint32_t             i, refused;
     ron_status_t         rc;
@@ -100,22 +99,19 @@ ron_api_batch_answer(ron_buf_t *out, const ron_outcome_t *outcome,
         ron_json_put_comma(out);
 
         rc = ron_api_receipt(out, result->bytes);
+
+        if (rc == RON_OK && proofs != NULL) {
+            rc = ron_api_proofs_put(proofs, result->seq, result->bytes, out);
+        }
+
         if (rc != RON_OK) {
             return rc;
         }
     }
 
     ron_buf_put_u8(out, ']');
-    ron_json_put_key(out, ron_str("reasons"));
-    ron_buf_put_u8(out, '[');
-
-    for (i = 0; i < outcome->result_n; i++) {
-        if (outcome->results[i].reason != RON_REASON_OK) {
-            ron_api_put_reason(out, i, &outcome->results[i]);
-        }
-    }
-
-    ron_buf_put_cstr(out, "]}");
+    ron_api_put_reasons(out, outcome);
+    ron_buf_put_u8(out, '}');
     *status = refused == 0 ? 200 : 207;
 
     return ron_buf_status(out);
@@ -175,65 +171,42 @@ ron_api_ingest_answer(ron_buf_t *out, const ron_msg_batch_t *batch,
     }
 
     ron_buf_put_u8(out, ']');
-    ron_json_put_key(out, ron_str("reasons"));
-    ron_buf_put_u8(out, '[');
-
-    for (i = 0; i < outcome->result_n; i++) {
-        if (outcome->results[i].reason != RON_REASON_OK) {
-            ron_api_put_reason(out, i, &outcome->results[i]);
-        }
-    }
-
-    ron_buf_put_cstr(out, "]}");
+    ron_api_put_reasons(out, outcome);
+    ron_buf_put_u8(out, '}');
     *status = refused == 0 ? 200 : 207;
 
     return ron_buf_status(out);
 }
 
 
-static void
-ron_api_put_reason(ron_buf_t *out, uint32_t idx, const ron_result_t *result)
-{
-    ron_json_put_comma(out);
-    ron_buf_put_u8(out, '{');
-    ron_json_put_member_u64(out, ron_str("idx"), idx);
-    ron_json_put_member(out, ron_str("reason"),
-                        ron_cstr(ron_reason_info(result->reason)->ingest));
-    ron_json_put_member(out, ron_str("detail"),
-                        ron_cstr(ron_detail_text(result->detail)));
-    ron_buf_put_u8(out, '}');
-}
-
+/* The member of a batch's answer that says what was refused, and why. */
 
 static void
-ron_api_put_time(ron_buf_t *out, ron_str_t name, uint64_t ms)
+ron_api_put_reasons(ron_buf_t *out, const ron_outcome_t *outcome)
 {
-    char  text[RON_TIME_LEN + 1];
+    const ron_result_t  *result;
 
-    if (ron_time_print(ms, text) != RON_OK) {
-        text[0] = '\0';
+    ron_json_put_key(out, ron_str("reasons"));
+    ron_buf_put_u8(out, '[');
+
+    for (uint32_t i = 0; i < outcome->result_n; i++) {
+        result = &outcome->results[i];
+
+        if (result->reason == RON_REASON_OK) {
+            continue;
+        }
+
+        ron_json_put_comma(out);
+        ron_buf_put_u8(out, '{');
+        ron_json_put_member_u64(out, ron_str("idx"), i);
+        ron_json_put_member(out, ron_str("reason"),
+                            ron_cstr(ron_reason_info(result->reason)->ingest));
+        ron_json_put_member(out, ron_str("detail"),
+                            ron_cstr(ron_detail_text(result->detail)));
+        ron_buf_put_u8(out, '}');
     }
 
-    ron_json_put_member(out, name, ron_cstr(text));
-}
-
-
-ron_status_t
-ron_api_balance_answer(ron_buf_t *out, ron_str_t account, ron_str_t asset,
-    const ron_msg_balance_t *balance, uint64_t as_of_ms, uint64_t stale_ms)
-{
-    ron_buf_put_u8(out, '{');
-    ron_json_put_member(out, ron_str("account"), account);
-    ron_json_put_member(out, ron_str("asset"), asset);
-    ron_json_put_member_amount(out, ron_str("amount_minor"),
-                               balance->available);
-    ron_json_put_member_amount(out, ron_str("held_minor"), balance->held);
-    ron_json_put_member_u64(out, ron_str("nonce"), balance->nonce);
-    ron_api_put_time(out, ron_str("as_of"), as_of_ms);
-    ron_json_put_member_u64(out, ron_str("stale_ms"), stale_ms);
-    ron_buf_put_u8(out, '}');
-
-    return ron_buf_status(out);
+    ron_buf_put_u8(out, ']');
 }
 
 
@@ -343,9 +316,11 @@ ron_api_account_put(ron_buf_t *out, ron_str_t account, ron_str_t asset,
 
 ron_status_t
 ron_api_outcome_answer(ron_buf_t *out, const ron_msg_lookup_t *lookup,
-    bool final)
+    const ron_outcome_t *batch, bool final)
 {
-    ron_status_t  rc;
+    uint16_t         status;
+    ron_status_t     rc;
+    ron_api_error_t  err;
 
     ron_buf_put_u8(out, '{');
 
@@ -353,11 +328,12 @@ ron_api_outcome_answer(ron_buf_t *out, const ron_msg_lookup_t *lookup,
 
     case RON_LOOKUP_COMMITTED:
         ron_json_put_member(out, ron_str("outcome"), ron_str("committed"));
-        ron_json_put_key(out, ron_str("receipt"));
+        ron_json_put_key(out, batch ? ron_str("batch") : ron_str("receipt"));
 
-        rc = ron_api_receipt(out, lookup->entry);
+        rc = batch ? ron_api_batch_answer(out, batch, NULL, &status, &err)
+                   : ron_api_receipt(out, lookup->entry);
         if (rc != RON_OK) {
-            return rc;
+            return rc == RON_EINVAL ? ron_corrupt() : rc;
         }
 
         break;

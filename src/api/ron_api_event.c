@@ -6,10 +6,13 @@
  */
 
 #include "ron_api_event.h"
+#include "ron_api.h"
 #include "ron_codec.h"
 #include "ron_digest.h"
 #include "ron_json.h"
 #include "ron_receipt.h"
+
+#include <stdio.h>
 
 
 #define RON_EV_FROM    0x01
@@ -19,6 +22,9 @@
 
 #define RON_EV_REASON_LEN  40
 
+#define RON_EV_LIFE_LEN    6
+#define RON_EV_LIFE        UINT64_C(0xffffffffffff)
+
 
 typedef struct {
     uint8_t     kind;
@@ -26,12 +32,14 @@ typedef struct {
     uint8_t     has;
     uint8_t     asset_len;
     uint16_t    ledger_id;
-    uint16_t    reserved;
+    uint8_t     corr_len;
+    uint8_t     reserved;
     uint64_t    nonce;
     uint64_t    amount[2];
     uint8_t     from[RON_API_HASH_LEN];
     uint8_t     to[RON_API_HASH_LEN];
     uint8_t     asset[RON_ASSET_MAX];
+    uint8_t     corr[RON_CORR_MAX];
 } ron_api_event_t;
 
 _Static_assert(sizeof(ron_api_event_t) <= RON_ZONE_EVENT_MAX,
@@ -39,11 +47,11 @@ _Static_assert(sizeof(ron_api_event_t) <= RON_ZONE_EVENT_MAX,
 
 
 static void ron_api_event_fill(const uint8_t key[32], const ron_entry_t *e,
-    ron_reason_t reason, ron_event_t *event);
+    ron_str_t corr, ron_reason_t reason, ron_event_t *event);
 static bool ron_api_event_read(const ron_event_t *event,
     ron_api_event_t *ev);
 static void ron_api_event_json(const ron_event_t *event,
-    const ron_api_event_t *ev, bool lines, ron_buf_t *out);
+    const ron_api_event_t *ev, const char *id, ron_buf_t *out);
 static void ron_api_event_hash(ron_buf_t *out, ron_str_t name,
     const uint8_t hash[RON_API_HASH_LEN]);
 static void ron_api_event_reason(ron_buf_t *out, ron_reason_t reason);
@@ -97,12 +105,13 @@ ron_api_event_unit(const uint8_t key[32], const ron_unit_t *unit,
         event.time_ms = time_ms;
 
         if (reason != RON_REASON_OK) {
-            ron_api_event_fill(key, &unit->ops[i], reason, &event);
+            ron_api_event_fill(key, &unit->ops[i], unit->corr, reason,
+                               &event);
 
         } else if (r != NULL && ron_entry_decode(r->bytes, &e) == RON_OK) {
             event.seq = e.seq;
             event.time_ms = e.time_ms;
-            ron_api_event_fill(key, &e, reason, &event);
+            ron_api_event_fill(key, &e, unit->corr, reason, &event);
 
         } else {
             continue;
@@ -115,7 +124,7 @@ ron_api_event_unit(const uint8_t key[32], const ron_unit_t *unit,
 
 static void
 ron_api_event_fill(const uint8_t key[32], const ron_entry_t *e,
-    ron_reason_t reason, ron_event_t *event)
+    ron_str_t corr, ron_reason_t reason, ron_event_t *event)
 {
     ron_api_event_t  ev;
 
@@ -123,6 +132,8 @@ ron_api_event_fill(const uint8_t key[32], const ron_entry_t *e,
     ev.kind = (uint8_t) e->kind;
     ev.reason = (uint8_t) reason;
     ev.ledger_id = e->ledger_id;
+    ev.corr_len = (uint8_t) ron_min(corr.len, sizeof(ev.corr));
+    memcpy(ev.corr, corr.data, ev.corr_len);
 
     if (e->fields & RON_F_NONCE) {
         ev.has |= RON_EV_NONCE;
@@ -171,7 +182,8 @@ ron_api_event_read(const ron_event_t *event, ron_api_event_t *ev)
     memcpy(ev, event->data, sizeof(*ev));
 
     return ev->kind > RON_KIND_NONE && ev->kind < RON_KIND_N
-           && ev->reason < RON_REASON_N && ev->asset_len <= sizeof(ev->asset);
+           && ev->reason < RON_REASON_N && ev->asset_len <= sizeof(ev->asset)
+           && ev->corr_len <= sizeof(ev->corr);
 }
 
 
@@ -192,20 +204,23 @@ ron_api_event_asset(const ron_event_t *event, ron_str_t *asset)
 
 
 ron_status_t
-ron_api_event_put(const ron_event_t *event, bool lines, ron_buf_t *out)
+ron_api_event_put(const ron_event_t *event, uint64_t life, bool lines,
+    ron_buf_t *out)
 {
+    char             id[RON_API_EVENT_ID_LEN + 1];
     ron_api_event_t  ev;
 
     if (!ron_api_event_read(event, &ev)) {
         return RON_EINVAL;
     }
 
+    (void) ron_api_event_id(life, event->index + 1, id);
+
     if (!lines) {
-        ron_buf_printf(out, "id: %llu\ndata: ",
-                       (unsigned long long) event->index + 1);
+        ron_buf_printf(out, "id: %s\ndata: ", id);
     }
 
-    ron_api_event_json(event, &ev, lines, out);
+    ron_api_event_json(event, &ev, lines ? id : NULL, out);
     ron_buf_put_cstr(out, lines ? "\n" : "\n\n");
 
     return ron_buf_status(out);
@@ -214,7 +229,7 @@ ron_api_event_put(const ron_event_t *event, bool lines, ron_buf_t *out)
 
 static void
 ron_api_event_json(const ron_event_t *event, const ron_api_event_t *ev,
-    bool lines, ron_buf_t *out)
+    const char *id, ron_buf_t *out)
 {
     bool         ok;
     char         txid[RON_TXID_LEN + 1], ts[RON_TIME_LEN + 1];
@@ -230,8 +245,8 @@ ron_api_event_json(const ron_event_t *event, const ron_api_event_t *ev,
         ron_buf_put_cstr(out, "{\"event\":\"wallet.request.rejected\"");
     }
 
-    if (lines) {
-        ron_json_put_member_u64(out, ron_str("id"), event->index + 1);
+    if (id != NULL) {
+        ron_json_put_member(out, ron_str("id"), ron_cstr(id));
     }
 
     ron_json_put_member(out, ron_str("op"), ron_cstr(op));
@@ -272,7 +287,58 @@ ron_api_event_json(const ron_event_t *event, const ron_api_event_t *ev,
         ron_json_put_member(out, ron_str("ts"), ron_cstr(ts));
     }
 
+    if (ev->corr_len > 0) {
+        ron_json_put_member(out, ron_str("corr_id"),
+                            (ron_str_t) { ev->corr_len, ev->corr });
+    }
+
     ron_buf_put_u8(out, '}');
+}
+
+
+size_t
+ron_api_event_id(uint64_t life, uint64_t n,
+    char id[RON_API_EVENT_ID_LEN + 1])
+{
+    int  len;
+
+    len = snprintf(id, RON_API_EVENT_ID_LEN + 1, "%012llx-%llu",
+                   (unsigned long long) (life & RON_EV_LIFE),
+                   (unsigned long long) n);
+    RON_ASSERT(len > 0 && len <= RON_API_EVENT_ID_LEN);
+
+    return (size_t) len;
+}
+
+
+ron_status_t
+ron_api_event_id_parse(ron_str_t id, uint64_t *life, uint64_t *n)
+{
+    uint8_t  b[RON_EV_LIFE_LEN];
+
+    *life = UINT64_MAX;
+    *n = 0;
+
+    if (memchr(id.data, '-', id.len) != NULL) {
+
+        if (id.len <= 2 * sizeof(b) || id.data[2 * sizeof(b)] != '-'
+            || ron_hex_decode((ron_str_t) { 2 * sizeof(b), id.data }, b,
+                              sizeof(b)) != RON_OK)
+        {
+            return RON_EINVAL;
+        }
+
+        *life = 0;
+
+        for (size_t i = 0; i < sizeof(b); i++) {
+            *life = *life << 8 | b[i];
+        }
+
+        id.data += 2 * sizeof(b) + 1;
+        id.len -= 2 * sizeof(b) + 1;
+    }
+
+    return ron_api_u64(id, n) == RON_OK ? RON_OK : RON_EINVAL;
 }
 
 

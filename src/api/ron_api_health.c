@@ -11,12 +11,13 @@
 #define RON_API_PRESSURE_NUM  9
 #define RON_API_PRESSURE_DEN  10
 
-#define RON_API_RETRY_AFTER   2
-
 
 static bool ron_api_beats(const ron_api_health_t *h);
 static ron_life_t ron_api_state(const ron_api_health_t *h);
+static bool ron_api_running(const ron_api_health_t *h);
+static bool ron_api_lag_ok(const ron_api_health_t *h);
 static bool ron_api_queue_ok(const ron_api_health_t *h);
+static void ron_api_put_breakers(ron_buf_t *out, const ron_api_health_t *h);
 static void ron_api_put_missing(ron_buf_t *out, const char *name, bool there);
 
 
@@ -47,6 +48,20 @@ ron_api_state(const ron_api_health_t *h)
 
 
 static bool
+ron_api_running(const ron_api_health_t *h)
+{
+    return ron_api_state(h) == RON_STATE_RUNNING && !h->ledger_down;
+}
+
+
+static bool
+ron_api_lag_ok(const ron_api_health_t *h)
+{
+    return h->lag_ms <= h->lag_max_ms;
+}
+
+
+static bool
 ron_api_queue_ok(const ron_api_health_t *h)
 {
     return h->remote
@@ -67,7 +82,9 @@ ron_api_shed(const ron_api_health_t *h)
         return RON_REASON_SAFE_MODE;
     }
 
-    if (h->state == RON_STATE_DRAINING || h->state == RON_STATE_STOPPED) {
+    if (h->state == RON_STATE_DRAINING || h->state == RON_STATE_ABORTING
+        || h->state == RON_STATE_STOPPED)
+    {
         return RON_REASON_DRAINING;
     }
 
@@ -104,18 +121,25 @@ ron_api_healthz(ron_buf_t *out, const ron_api_health_t *h, uint16_t *status)
 }
 
 
+bool
+ron_api_ready(const ron_api_health_t *h)
+{
+    return ron_api_running(h) && ron_api_lag_ok(h) && ron_api_queue_ok(h)
+           && !ron_api_crash_loop(h)
+           && !h->kms_down && !h->policy_down && !h->wallet_down;
+}
+
+
 ron_status_t
 ron_api_readyz(ron_buf_t *out, const ron_api_health_t *h, uint16_t *status)
 {
-    bool      running, lag_ok, queue_ok, tasks_ok, asked_ok, ready;
+    bool      running, lag_ok, queue_ok, ready;
     uint32_t  i;
 
-    running = ron_api_state(h) == RON_STATE_RUNNING && !h->ledger_down;
-    lag_ok = h->lag_ms <= h->lag_max_ms;
+    running = ron_api_running(h);
+    lag_ok = ron_api_lag_ok(h);
     queue_ok = ron_api_queue_ok(h);
-    tasks_ok = !ron_api_crash_loop(h);
-    asked_ok = !h->kms_down && !h->policy_down && !h->wallet_down;
-    ready = running && lag_ok && queue_ok && tasks_ok && asked_ok;
+    ready = ron_api_ready(h);
 
     *status = ready ? 200 : 503;
 
@@ -139,7 +163,7 @@ ron_api_readyz(ron_buf_t *out, const ron_api_health_t *h, uint16_t *status)
     ron_api_put_missing(out, "wallet", !h->wallet_down);
     ron_buf_put_u8(out, ']');
     ron_json_put_member_u64(out, ron_str("retry_after"),
-                            ready ? 0 : RON_API_RETRY_AFTER);
+                            ready ? 0 : ron_api_retry_after(*status));
     ron_json_put_member_bool(out, ron_str("kms_ready"), !h->kms_down);
     ron_json_put_member_bool(out, ron_str("policy_ready"), !h->policy_down);
     ron_json_put_member_bool(out, ron_str("wallet_ready"),
@@ -147,6 +171,9 @@ ron_api_readyz(ron_buf_t *out, const ron_api_health_t *h, uint16_t *status)
                              && !h->wallet_down);
     ron_json_put_member_bool(out, ron_str("ledger_ready"), running);
     ron_json_put_member_bool(out, ron_str("backpressure_ok"), queue_ok);
+    ron_json_put_member_bool(out, ron_str("queue_ok"),
+                             h->work_depth < h->work_capacity);
+    ron_api_put_breakers(out, h);
     ron_json_put_member_u64(out, ron_str("committer_lag_ms"), h->lag_ms);
     ron_json_put_member_bool(out, ron_str("safe_mode"),
                              h->has_beat
@@ -155,6 +182,41 @@ ron_api_readyz(ron_buf_t *out, const ron_api_health_t *h, uint16_t *status)
     ron_buf_put_u8(out, '}');
 
     return ron_buf_status(out);
+}
+
+
+/* Those that are open. */
+static void
+ron_api_put_breakers(ron_buf_t *out, const ron_api_health_t *h)
+{
+    size_t  i;
+
+    const struct {
+        const char  *svc;
+        bool         down;
+    } breakers[] = {
+        { "ledger", h->ledger_down },
+        { "kms", h->kms_down },
+        { "policy", h->policy_down },
+        { "wallet", h->wallet_down },
+    };
+
+    ron_json_put_key(out, ron_str("breaker"));
+    ron_buf_put_u8(out, '[');
+
+    for (i = 0; i < ron_array_n(breakers); i++) {
+
+        if (breakers[i].down) {
+            ron_json_put_comma(out);
+            ron_buf_put_u8(out, '{');
+            ron_json_put_member(out, ron_str("svc"),
+                                ron_cstr(breakers[i].svc));
+            ron_json_put_member(out, ron_str("state"), ron_str("open"));
+            ron_buf_put_u8(out, '}');
+        }
+    }
+
+    ron_buf_put_u8(out, ']');
 }
 
 

@@ -220,6 +220,9 @@ ron_api_http_header(ron_str_t line, ron_api_http_t *a,
 
     } else if (ron_api_http_is(name, "etag")) {
         a->has_version = ron_api_match(value, &a->version) == RON_OK;
+
+    } else if (ron_api_http_is(name, "ledger-seq")) {
+        a->has_seq = ron_api_u64(value, &a->seq) == RON_OK;
     }
 
     return RON_OK;

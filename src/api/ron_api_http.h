@@ -21,6 +21,8 @@ typedef struct {
     bool       replayed;            /* Idempotent-Replayed: true */
     bool       has_version;
     uint64_t   version;             /* ETag: "<version>" */
+    bool       has_seq;
+    uint64_t   seq;                 /* Ledger-Seq: <seq> */
     size_t     total;               /* what the answer was in all, or */
                                     /* RON_AGAIN: will be; 0: unknown */
     ron_str_t  body;

@@ -9,6 +9,7 @@ static ron_status_t ron_api_ndjson_line(ron_api_ndjson_t *nd,
 static ron_status_t ron_api_ndjson_room(ron_api_ndjson_t *nd, size_t len);
 static ron_str_t ron_api_ndjson_keep(ron_api_ndjson_t *nd, ron_str_t s);
 static bool ron_api_ndjson_blank(ron_str_t line);
+static bool ron_api_ndjson_long(ron_str_t line);
 static void ron_api_ndjson_bad(ron_buf_t *out, uint64_t line,
     const ron_api_error_t *err);
 static void ron_api_ndjson_result(ron_buf_t *out, uint64_t line,
@@ -21,17 +22,6 @@ ron_api_ndjson_init(ron_api_ndjson_t *nd)
     memset(nd, 0, sizeof(ron_api_ndjson_t));
     ron_api_init(&nd->api);
     ron_buf_init(&nd->cap, 0);
-}
-
-
-void
-ron_api_ndjson_free(ron_api_ndjson_t *nd)
-{
-    ron_api_free(&nd->api);
-    ron_buf_free(&nd->cap);
-    free(nd->ops);
-    free(nd->arena);
-    memset(nd, 0, sizeof(ron_api_ndjson_t));
 }
 
 
@@ -58,26 +48,51 @@ ron_api_ndjson_results(ron_str_t s, ron_api_results_t *results)
 }
 
 
+ron_status_t
+ron_api_ndjson_feed(ron_buf_t *text, ron_str_t chunk)
+{
+    if (chunk.len > RON_FRAME_CHUNK) {
+        return RON_EFULL;
+    }
+
+    ron_buf_put_str(text, chunk);
+
+    return ron_buf_status(text);
+}
+
+
 size_t
 ron_api_ndjson_cut(ron_str_t text, bool end)
 {
-    size_t          n;
+    size_t          n, len;
+    uint32_t        lines;
     const uint8_t  *p;
 
-    if (text.len == 0) {
-        return 0;
-    }
-
-    if (end && text.len <= RON_API_NDJSON_BATCH) {
-        return text.len;
-    }
-
     n = ron_min(text.len, RON_API_NDJSON_BATCH);
-    p = memrchr(text.data, '\n', n);
+    len = 0;
 
-    if (p == NULL) {
-        p = memchr(text.data + n, '\n', text.len - n);
+    for (lines = 0; lines < RON_API_NDJSON_LINES && len < n; lines++) {
+        p = memchr(text.data + len, '\n', n - len);
+        if (p == NULL) {
+            break;
+        }
+
+        len = (size_t) (p - text.data) + 1;
     }
+
+    if (lines == RON_API_NDJSON_LINES) {
+        return len;
+    }
+
+    if (end && n == text.len) {
+        return n;
+    }
+
+    if (len != 0) {
+        return len;
+    }
+
+    p = text.len > n ? memchr(text.data + n, '\n', text.len - n) : NULL;
 
     if (p != NULL) {
         return (size_t) (p - text.data) + 1;
@@ -157,6 +172,12 @@ ron_api_ndjson_line(ron_api_ndjson_t *nd, ron_str_t line,
     ron_unit_t   *one;
     ron_entry_t  *e;
     ron_status_t  rc;
+
+    if (ron_api_ndjson_long(line)) {
+        return ron_api_refuse(err, RON_REASON_MALFORMED,
+                              "more than 64 KiB that is not white space",
+                              NULL);
+    }
 
     rc = ron_api_entry_parse(&nd->api, line, err);
     if (rc != RON_OK) {
@@ -266,6 +287,30 @@ ron_api_ndjson_blank(ron_str_t line)
     }
 
     return true;
+}
+
+
+/*
+ * An entry has no use for so much, however it is written; to unescape a string
+ * of a line's length takes 5 ms, to see that it is there less than one.
+ */
+
+static bool
+ron_api_ndjson_long(ron_str_t line)
+{
+    size_t  i, n;
+
+    if (line.len <= RON_API_NDJSON_ENTRY) {
+        return false;
+    }
+
+    n = 0;
+
+    for (i = 0; i < line.len; i++) {
+        n += line.data[i] > ' ';
+    }
+
+    return n > RON_API_NDJSON_ENTRY;
 }
 
 

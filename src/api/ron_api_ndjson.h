@@ -21,7 +21,9 @@
 
 
 #define RON_API_NDJSON_LINE   (1024 * 1024)
-#define RON_API_NDJSON_BATCH  (256 * 1024)
+#define RON_API_NDJSON_BATCH  (128 * 1024)
+#define RON_API_NDJSON_LINES  2048      /* of a batch, however short */
+#define RON_API_NDJSON_ENTRY  (64 * 1024)   /* of a line, less white space */
 
 
 typedef enum {
@@ -42,7 +44,7 @@ typedef struct {
 } ron_api_ndbatch_t;
 
 
-/* The workspace of a thread; the unit lives until the next parse. */
+/* The workspace of a thread, for good; the unit lives until the next parse. */
 typedef struct {
     ron_api_t     api;
     ron_unit_t    unit;
@@ -56,15 +58,20 @@ typedef struct {
 } ron_api_ndjson_t;
 
 void ron_api_ndjson_init(ron_api_ndjson_t *nd);
-void ron_api_ndjson_free(ron_api_ndjson_t *nd);
 
 /* "", "rejected", "all", "summary". */
 ron_status_t ron_api_ndjson_results(ron_str_t s, ron_api_results_t *results);
 
 /*
+ * Appends a chunk of what came to the text that waits.  RON_EFULL when it is
+ * longer than RON_FRAME_CHUNK: nothing of it is taken.  RON_ENOMEM.
+ */
+ron_status_t ron_api_ndjson_feed(ron_buf_t *text, ron_str_t chunk);
+
+/*
  * How much of `text` goes into the next batch: whole lines, as many as
- * RON_API_NDJSON_BATCH bytes hold, and at least one; with `end`, the last
- * line needs no newline.  0: there is no whole line.
+ * RON_API_NDJSON_BATCH bytes hold, RON_API_NDJSON_LINES at most, and at least
+ * one; with `end`, the last line needs no newline.  0: there is no whole line.
  */
 size_t ron_api_ndjson_cut(ron_str_t text, bool end);
 

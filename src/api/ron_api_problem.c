@@ -73,6 +73,14 @@ ron_api_retryable(uint16_t status)
 }
 
 
+/* A queue has room again soon; what made a 503 takes longer. */
+unsigned
+ron_api_retry_after(uint16_t status)
+{
+    return status == 503 ? 2 : 1;
+}
+
+
 ron_reason_t
 ron_api_reason(uint16_t status)
 {
@@ -143,10 +151,7 @@ ron_api_details(ron_buf_t *out, const ron_api_error_t *err,
     }
 
     if (err->has_value) {
-        ron_json_put_member_u64(out,
-                                err->reason == RON_REASON_NONCE
-                                    ? ron_str("expected") : ron_str("value"),
-                                err->value);
+        ron_json_put_member_u64(out, ron_str("expected"), err->value);
     }
 
     ron_buf_put_u8(out, '}');

@@ -34,6 +34,7 @@ ron_api_u64(ron_str_t s, uint64_t *v)
 ron_status_t
 ron_api_query(ron_str_t query, uint8_t *room, ron_api_arg_t *args, size_t *n)
 {
+    bool            plain;
     size_t          max, i;
     ron_str_t       part, name, value;
     const uint8_t  *p, *end, *amp, *eq;
@@ -43,6 +44,9 @@ ron_api_query(ron_str_t query, uint8_t *room, ron_api_arg_t *args, size_t *n)
 
     p = query.data;
     end = p + query.len;
+
+    plain = query.len == 0 || (memchr(p, '%', query.len) == NULL
+                               && memchr(p, '+', query.len) == NULL);
 
     while (p < end) {
         amp = memchr(p, '&', (size_t) (end - p));
@@ -65,9 +69,17 @@ ron_api_query(ron_str_t query, uint8_t *room, ron_api_arg_t *args, size_t *n)
             value.len = part.len - name.len - 1;
         }
 
-        if (*n == max
-            || ron_api_unescape(name, &room, &args[*n].name) != RON_OK
-            || ron_api_unescape(value, &room, &args[*n].value) != RON_OK)
+        if (*n == max) {
+            return RON_EINVAL;
+        }
+
+        if (plain) {
+            args[*n].name = name;
+            args[*n].value = value;
+
+        } else if (ron_api_unescape(name, &room, &args[*n].name) != RON_OK
+                   || ron_api_unescape(value, &room, &args[*n].value)
+                      != RON_OK)
         {
             return RON_EINVAL;
         }

@@ -4,17 +4,27 @@
  * where that is allowed.
  */
 
+#include "ron_amount.h"
 #include "ron_api.h"
 #include "ron_codec.h"
 #include "ron_digest.h"
 #include "ron_history.h"
 #include "ron_note.h"
+#include "ron_port.h"
 #include "ron_receipt.h"
+
+#include <stdlib.h>
 
 
 #define RON_API_ROWS_BYTES   ((size_t) 256 << 10)
 #define RON_API_ENTRIES_MAX  1000
 #define RON_API_LEVEL_MAX    (RON_TILE_LEVELS - 1)
+
+/* A hash in a list: quoted, behind a comma; and a proof without its path. */
+#define RON_API_HASH_ROOM    (2 * RON_HASH_LEN + 3)
+#define RON_API_PROOF_ROOM   (2 * RON_AMOUNT_MAX + 2 * RON_API_HASH_ROOM + 64)
+#define RON_API_HEAD_TRIES   50
+#define RON_API_HEAD_WAIT_US 1000
 
 
 typedef struct {
@@ -44,9 +54,8 @@ static ron_status_t ron_api_size(ron_reader_t *reader, uint64_t *size,
 static ron_status_t ron_api_root_row(void *ctx, const ron_row_t *row);
 static ron_status_t ron_api_entry_row(void *ctx, const ron_row_t *row);
 static ron_status_t ron_api_walk(ron_reader_t *reader, ron_api_walk_t *walk);
-static ron_status_t ron_api_put_proof(ron_reader_t *reader,
-    ron_digest_t digest, uint64_t seq, uint64_t size, ron_str_t entry,
-    ron_str_t note, ron_buf_t *out);
+static ron_status_t ron_api_head(ron_store_t *store, uint64_t seq,
+    ron_buf_t *note, uint64_t *size);
 static void ron_api_put_path(ron_buf_t *out, const ron_proof_t *proof);
 static void ron_api_put_hash(ron_buf_t *out, ron_str_t name,
     const ron_hash_t *hash);
@@ -341,11 +350,9 @@ ron_status_t
 ron_api_inclusion_cached(ron_reader_t *reader, ron_nodes_t *nodes,
     ron_digest_t digest, uint64_t seq, uint64_t size, ron_buf_t *out)
 {
-    uint64_t           head;
-    ron_hash_t         root, leaf;
-    ron_proof_t        proof;
-    ron_status_t       rc;
-    ron_tile_reader_t  tiles;
+    uint64_t      head;
+    ron_hash_t    root;
+    ron_status_t  rc;
 
     rc = ron_api_size(reader, &head, &root);
     if (rc != RON_OK) {
@@ -357,6 +364,19 @@ ron_api_inclusion_cached(ron_reader_t *reader, ron_nodes_t *nodes,
     if (seq == 0 || seq > size || size > head) {
         return RON_ERANGE;
     }
+
+    return ron_api_inclusion_at(reader, nodes, digest, seq, size, out);
+}
+
+
+ron_status_t
+ron_api_inclusion_at(ron_reader_t *reader, ron_nodes_t *nodes,
+    ron_digest_t digest, uint64_t seq, uint64_t size, ron_buf_t *out)
+{
+    ron_hash_t         root, leaf;
+    ron_proof_t        proof;
+    ron_status_t       rc;
+    ron_tile_reader_t  tiles;
 
     tiles.reader = reader;
     tiles.digest = digest;
@@ -378,6 +398,11 @@ ron_status_t
 ron_api_inclusion_put(ron_buf_t *out, uint64_t seq, uint64_t size,
     const ron_hash_t *leaf, const ron_hash_t *root, const ron_proof_t *proof)
 {
+    /* room for all of it, so that nothing grows in between */
+
+    (void) ron_buf_reserve(out, RON_API_PROOF_ROOM + RON_API_HASH_ROOM
+                                                     * proof->n);
+
     ron_buf_put_u8(out, '{');
     ron_json_put_member_u64(out, ron_str("seq"), seq);
     ron_json_put_member_u64(out, ron_str("size"), size);
@@ -443,93 +468,187 @@ ron_api_consistency(ron_reader_t *reader, ron_digest_t digest, uint64_t from,
 }
 
 
-ron_status_t
-ron_api_receipt_proof(ron_store_t *store, ron_reader_t *reader, uint64_t seq,
-    ron_buf_t *out)
+/*
+ * The signed head that holds `seq`.  Heads are signed after the answers went
+ * out, so that of an entry which was just committed may be on its way.
+ */
+
+static ron_status_t
+ron_api_head(ron_store_t *store, uint64_t seq, ron_buf_t *note, uint64_t *size)
 {
-    uint64_t               size;
-    ron_buf_t              entry, note;
-    ron_hash_t             root;
-    ron_entry_t            e;
-    ron_status_t           rc;
     ron_checkpoint_note_t  cp;
 
+    for (unsigned i = 0; i < RON_API_HEAD_TRIES; i++) {
+        ron_buf_reset(note);
+
+        if (ron_store_head_read(store, note) == RON_OK
+            && ron_note_parse(ron_buf_str(note), &cp) == RON_OK
+            && cp.size >= seq)
+        {
+            *size = cp.size;
+            return RON_OK;
+        }
+
+        ron_sleep_us(RON_API_HEAD_WAIT_US);
+    }
+
+    ron_buf_reset(note);
+
+    return RON_ENOTFOUND;
+}
+
+
+ron_status_t
+ron_api_receipt_proof(ron_store_t *store, ron_reader_t *reader,
+    ron_nodes_t *nodes, uint64_t seq, ron_buf_t *out)
+{
+    ron_buf_t         entry;
+    ron_entry_t       e;
+    ron_status_t      rc;
+    ron_api_proofs_t  proofs;
+
     ron_buf_init(&entry, RON_ENTRY_MAX);
-    ron_buf_init(&note, RON_NOTE_MAX);
 
     rc = ron_api_entry_read(reader, seq, &entry, &e);
 
     if (rc == RON_OK) {
-        rc = ron_api_size(reader, &size, &root);
+        rc = ron_receipt_put(&e, out);
     }
-
-    if (rc != RON_OK) {
-        goto done;
-    }
-
-    /* the checkpoint of the head may be of a later commit than was read */
-
-    if (ron_store_head_read(store, &note) == RON_OK
-        && ron_note_parse(ron_buf_str(&note), &cp) == RON_OK
-        && cp.size >= seq && cp.size <= size)
-    {
-        size = cp.size;
-
-    } else {
-        ron_buf_reset(&note);
-    }
-
-    rc = ron_receipt_put(&e, out);
 
     if (rc == RON_OK) {
-        out->len--;                         /* its closing brace */
-        rc = ron_api_put_proof(reader, ron_store_meta(store)->digest, seq,
-                               size, ron_buf_str(&entry), ron_buf_str(&note),
-                               out);
+        rc = ron_api_proofs_begin(&proofs, store, reader, nodes, seq);
+
+        if (rc == RON_OK) {
+            rc = ron_api_proofs_put(&proofs, seq, ron_buf_str(&entry), out);
+        }
+
+        ron_api_proofs_end(&proofs);
     }
 
-done:
-
     ron_buf_free(&entry);
-    ron_buf_free(&note);
 
     return rc;
 }
 
 
-static ron_status_t
-ron_api_put_proof(ron_reader_t *reader, ron_digest_t digest, uint64_t seq,
-    uint64_t size, ron_str_t entry, ron_str_t note, ron_buf_t *out)
+ron_status_t
+ron_api_batch_proof(ron_store_t *store, ron_reader_t *reader,
+    ron_nodes_t *nodes, ron_str_t payload, size_t max, ron_buf_t *out)
+{
+    uint16_t           status;
+    uint64_t           seq;
+    ron_result_t      *results;
+    ron_status_t       rc;
+    ron_outcome_t      outcome;
+    ron_api_error_t    err;
+    ron_msg_batch_t    batch;
+    ron_api_proofs_t   proofs;
+
+    results = malloc(RON_API_BATCH_MAX * sizeof(ron_result_t));
+    if (results == NULL) {
+        return RON_ENOMEM;
+    }
+
+    rc = ron_msg_outcome_get(payload, &batch, &outcome, results,
+                             RON_API_BATCH_MAX);
+    seq = 0;
+
+    for (uint32_t i = 0; rc == RON_OK && i < outcome.result_n; i++) {
+        seq = ron_max(seq, results[i].seq);
+    }
+
+    if (rc == RON_OK) {
+        rc = ron_api_proofs_begin(&proofs, store, reader, nodes, seq);
+
+        if (rc == RON_OK) {
+            rc = ron_api_batch_answer(out, &outcome, &proofs, &status, &err);
+        }
+
+        ron_api_proofs_end(&proofs);
+    }
+
+    /* it is committed: receipts without their proofs are better than none */
+
+    if (rc == RON_EFULL || (rc == RON_OK && out->len > max)) {
+        ron_buf_reset(out);
+        rc = ron_api_batch_answer(out, &outcome, NULL, &status, &err);
+    }
+
+    free(results);
+
+    return rc == RON_EINVAL ? ron_corrupt() : rc;
+}
+
+
+ron_status_t
+ron_api_proofs_begin(ron_api_proofs_t *proofs, ron_store_t *store,
+    ron_reader_t *reader, ron_nodes_t *nodes, uint64_t seq)
+{
+    ron_hash_t  root;
+
+    proofs->reader = reader;
+    proofs->nodes = nodes;
+    proofs->digest = ron_store_meta(store)->digest;
+    ron_buf_init(&proofs->note, RON_NOTE_MAX);
+
+    if (ron_api_head(store, seq, &proofs->note, &proofs->size) == RON_OK) {
+        return RON_OK;
+    }
+
+    return ron_api_size(reader, &proofs->size, &root);
+}
+
+
+void
+ron_api_proofs_end(ron_api_proofs_t *proofs)
+{
+    ron_buf_free(&proofs->note);
+}
+
+
+ron_status_t
+ron_api_proofs_put(ron_api_proofs_t *proofs, uint64_t seq, ron_str_t entry,
+    ron_buf_t *out)
 {
     char               text[ron_base64_len(RON_ENTRY_MAX)];
-    ron_hash_t         leaf;
+    ron_hash_t         leaf, root;
     ron_proof_t        proof;
     ron_status_t       rc;
     ron_tile_reader_t  tiles;
 
-    tiles.reader = reader;
-    tiles.digest = digest;
+    tiles.reader = proofs->reader;
+    tiles.digest = proofs->digest;
 
-    rc = ron_proof_inclusion(digest, seq - 1, size, ron_tile_from_reader,
-                             &tiles, &proof);
+    rc = proofs->nodes != NULL
+         ? ron_nodes_inclusion(proofs->nodes, seq - 1, proofs->size,
+                               ron_tile_from_reader, &tiles, &leaf, &root,
+                               &proof)
+         : RON_AGAIN;
+
+    if (rc == RON_AGAIN) {
+        rc = ron_proof_inclusion(proofs->digest, seq - 1, proofs->size,
+                                 ron_tile_from_reader, &tiles, &proof);
+    }
+
     if (rc != RON_OK) {
         return rc;
     }
 
-    ron_digest_leaf(digest, entry.data, entry.len, &leaf);
+    ron_digest_leaf(proofs->digest, entry.data, entry.len, &leaf);
 
+    out->len--;                         /* the receipt's closing brace */
     ron_json_put_key(out, ron_str("proof"));
     ron_buf_put_u8(out, '{');
     ron_json_put_member(out, ron_str("entry"),
                         (ron_str_t) { ron_base64_encode(entry, text),
                                       (const uint8_t *) text });
     ron_api_put_hash(out, ron_str("leaf"), &leaf);
-    ron_json_put_member_u64(out, ron_str("size"), size);
+    ron_json_put_member_u64(out, ron_str("size"), proofs->size);
     ron_api_put_path(out, &proof);
     ron_json_put_key(out, ron_str("checkpoint"));
 
-    if (note.len != 0) {
-        ron_json_put_string(out, note);
+    if (proofs->note.len != 0) {
+        ron_json_put_string(out, ron_buf_str(&proofs->note));
 
     } else {
         ron_buf_put_cstr(out, "null");
@@ -628,14 +747,27 @@ ron_api_put_hash(ron_buf_t *out, ron_str_t name, const ron_hash_t *hash)
 static void
 ron_api_put_path(ron_buf_t *out, const ron_proof_t *proof)
 {
-    uint32_t  i;
+    char      *p;
+    uint32_t   i;
 
     ron_json_put_key(out, ron_str("path"));
     ron_buf_put_u8(out, '[');
 
     for (i = 0; i < proof->n; i++) {
-        ron_json_put_comma(out);
-        ron_json_put_hex(out, (ron_str_t) { RON_HASH_LEN, proof->path[i].b });
+        p = (char *) ron_buf_reserve(out, RON_API_HASH_ROOM);
+        if (p == NULL) {
+            return;
+        }
+
+        if (i != 0) {
+            *p++ = ',';
+        }
+
+        *p++ = '"';
+        p += ron_hex_encode((ron_str_t) { RON_HASH_LEN, proof->path[i].b },
+                            p);
+        *p++ = '"';
+        out->len = (size_t) ((uint8_t *) p - out->data);
     }
 
     ron_buf_put_u8(out, ']');

@@ -135,35 +135,34 @@ static const ron_json_field_t  ron_api_op_fields[] = {
 
 static const struct {
     const char  *name;
-    unsigned     act;
     ron_kind_t   kind;
     uint32_t     needs;
     uint32_t     allows;
 } ron_api_ops[RON_API_WALLET_N] = {
 
-    [RON_API_ISSUE] = { "issue", RON_CAP_ACT_ISSUE, RON_KIND_MINT,
+    [RON_API_ISSUE] = { "issue", RON_KIND_MINT,
         RON_API_M_TO | RON_API_M_MONEY,
         RON_API_M_NONCE | RON_API_M_MEMO },
 
-    [RON_API_TRANSFER] = { "transfer", RON_CAP_ACT_TRANSFER, RON_KIND_TRANSFER,
+    [RON_API_TRANSFER] = { "transfer", RON_KIND_TRANSFER,
         RON_API_M_FROM | RON_API_M_TO | RON_API_M_MONEY | RON_API_M_NONCE,
         RON_API_M_MEMO },
 
-    [RON_API_BURN] = { "burn", RON_CAP_ACT_BURN, RON_KIND_BURN,
+    [RON_API_BURN] = { "burn", RON_KIND_BURN,
         RON_API_M_FROM | RON_API_M_MONEY | RON_API_M_NONCE,
         RON_API_M_MEMO },
 
-    [RON_API_HOLD] = { "hold", RON_CAP_ACT_HOLD, RON_KIND_HOLD,
+    [RON_API_HOLD] = { "hold", RON_KIND_HOLD,
         RON_API_M_FROM | RON_API_M_TO | RON_API_M_MONEY | RON_API_M_NONCE,
         RON_API_M_EXPIRES | RON_API_M_MEMO },
 
-    [RON_API_CAPTURE] = { "capture", RON_CAP_ACT_HOLD, RON_KIND_CAPTURE,
+    [RON_API_CAPTURE] = { "capture", RON_KIND_CAPTURE,
         RON_API_M_HOLD | RON_API_M_AMOUNT, 0 },
 
-    [RON_API_RELEASE] = { "release", RON_CAP_ACT_HOLD, RON_KIND_RELEASE,
+    [RON_API_RELEASE] = { "release", RON_KIND_RELEASE,
         RON_API_M_HOLD, 0 },
 
-    [RON_API_BATCH] = { "batch", 0, RON_KIND_NONE, 0, 0 },
+    [RON_API_BATCH] = { "batch", RON_KIND_NONE, 0, 0 },
 };
 
 
@@ -307,15 +306,6 @@ ron_api_wallet_name(ron_api_wallet_t op)
     RON_ASSERT(op < RON_API_WALLET_N);
 
     return ron_api_ops[op].name;
-}
-
-
-unsigned
-ron_api_wallet_act(ron_api_wallet_t op)
-{
-    RON_ASSERT(op < RON_API_WALLET_N);
-
-    return ron_api_ops[op].act;
 }
 
 
@@ -715,13 +705,10 @@ static ron_status_t
 ron_api_op_entry(ron_api_wallet_t op, const ron_api_op_t *dto,
     uint64_t present, ron_entry_t *e, ron_api_error_t *err)
 {
-    uint16_t  ledger_id;
-    uint64_t  time_ms;
-
     e->kind = ron_api_ops[op].kind;
 
     if (present & RON_API_M_HOLD) {
-        if (ron_txid_parse(dto->hold, &time_ms, &ledger_id, &e->ref)
+        if (ron_txid_parse(dto->hold, &e->time_ms, &e->ledger_id, &e->ref)
                 != RON_OK
             || e->ref == 0)
         {
@@ -729,7 +716,7 @@ ron_api_op_entry(ron_api_wallet_t op, const ron_api_op_t *dto,
                                   "not a transaction id", "hold");
         }
 
-        e->fields |= RON_F_REF;
+        e->fields |= RON_F_REF | RON_F_TXID;
     }
 
     if (present & RON_API_M_ASSET) {
@@ -1002,22 +989,6 @@ ron_api_key(ron_str_t header, ron_str_t *key)
     *key = s;
 
     return RON_OK;
-}
-
-
-ron_status_t
-ron_api_match(ron_str_t header, uint64_t *version)
-{
-    ron_str_t  s;
-
-    s = header;
-
-    if (s.len >= 2 && s.data[0] == '"' && s.data[s.len - 1] == '"') {
-        s.data++;
-        s.len -= 2;
-    }
-
-    return ron_api_u64(s, version);
 }
 
 

@@ -38,7 +38,7 @@ _Static_assert(ron_array_n(ron_status_names) == RON_STATUS_N,
 void
 ron_assert_failed(const char *expr, const char *file, int line)
 {
-    fprintf(stderr, "ngx_ron: assertion failed: %s, %s:%d\n", expr, file,
+    fprintf(stderr, "ron: assertion failed: %s, %s:%d\n", expr, file,
             line);
     fflush(stderr);
 

@@ -2,9 +2,9 @@
 /*
  * libron: the vocabulary that every other file shares.
  *
- * libron is the ledger of ngx_ron as a plain C11 library.  It knows no
- * server: clock, files and threads come from ron_port.h, so that a simulator
- * can own them, and everything else is computation.
+ * libron is the ledger as a plain C11 library.  It knows no server: clock,
+ * files and threads come from ron_port.h, so that a simulator can own them,
+ * and everything else is computation.
  *
  * Conventions, everywhere in src/:
  *
@@ -20,6 +20,21 @@
 
 #ifndef RON_H
 #define RON_H
+
+
+/* Older compilers are not tested, and their warnings are others. */
+
+#if defined(__clang__)
+#if (__clang_major__ < 14)
+#error "ngx_ron needs gcc 12 or clang 14, or newer"
+#endif
+#elif defined(__GNUC__)
+#if (__GNUC__ < 12)
+#error "ngx_ron needs gcc 12 or clang 14, or newer"
+#endif
+#else
+#error "ngx_ron needs gcc 12 or clang 14, or newer"
+#endif
 
 
 #include <stdbool.h>

@@ -6,6 +6,7 @@
  */
 
 #include "ron_log.h"
+#include "ron_lock.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,6 +46,8 @@ ron_log(ron_log_level_t level, const char *fmt, ...)
 {
     char      line[RON_LOG_LINE_LEN], *p;
     va_list   args;
+
+    ron_lock_wait("a log line");
 
     if (level > ron_log_max_level) {
         return;

@@ -14,6 +14,7 @@
 
 
 #include "ron.h"
+#include "ron_registry.h"
 
 
 /* Milliseconds since the epoch, and monotonic microseconds. */
@@ -83,13 +84,17 @@ typedef struct ron_cond_s    ron_cond_t;
 ron_status_t ron_thread_start(ron_thread_t **thread, const char *name,
     bool idle, void (*fn)(void *arg), void *arg);
 
+/* Somebody waits for an idle thread: it gets its turn like any other. */
+void ron_thread_hurry(ron_thread_t *thread);
+
 /* Joins and frees; RON_AGAIN when it still runs after timeout_ms. */
 ron_status_t ron_thread_join(ron_thread_t *thread, uint64_t timeout_ms);
 
 /* Threads of this process that were started here and have not ended. */
 uint32_t ron_thread_count(void);
 
-ron_status_t ron_mutex_create(ron_mutex_t **mutex);
+/* Each is a row of the registry, whose order ron_lock.h can assert. */
+ron_status_t ron_mutex_create(ron_mutex_t **mutex, ron_lock_id_t lock);
 void ron_mutex_destroy(ron_mutex_t *mutex);
 void ron_mutex_lock(ron_mutex_t *mutex);
 void ron_mutex_unlock(ron_mutex_t *mutex);

@@ -17,6 +17,7 @@
  */
 
 #include "ron_port.h"
+#include "ron_lock.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -46,6 +47,7 @@
 
 struct ron_mutex_s {
     pthread_mutex_t   mutex;
+    ron_lock_id_t     id;
 };
 
 
@@ -180,6 +182,8 @@ ron_file_open(const char *path, unsigned flags, ron_fd_t *fd)
 {
     int  mode;
 
+    ron_lock_wait("ron_file_open()");
+
     *fd = RON_FD_NONE;
 
     mode = O_CLOEXEC | O_NOCTTY;
@@ -241,6 +245,8 @@ ron_file_size(ron_fd_t fd, uint64_t *size)
 {
     struct stat  st;
 
+    ron_lock_wait("ron_file_size()");
+
     *size = 0;
 
     if (fstat(fd, &st) != 0) {
@@ -257,6 +263,8 @@ ron_status_t
 ron_file_truncate(ron_fd_t fd, uint64_t size)
 {
     int  rc;
+
+    ron_lock_wait("ron_file_truncate()");
 
     if (size > INT64_MAX) {
         return ron_port_failed(EFBIG);
@@ -277,6 +285,8 @@ ron_file_pread(ron_fd_t fd, void *buf, size_t len, uint64_t off)
     ssize_t       n;
     uint8_t      *p;
     ron_status_t  status;
+
+    ron_lock_wait("ron_file_pread()");
 
     if (len == 0) {
         return RON_OK;
@@ -326,6 +336,8 @@ ron_file_pwrite(ron_fd_t fd, const void *buf, size_t len, uint64_t off)
     ssize_t         n;
     const uint8_t  *p;
 
+    ron_lock_wait("ron_file_pwrite()");
+
     p = buf;
 
     if (off > INT64_MAX || len > INT64_MAX - off) {
@@ -354,6 +366,8 @@ ron_status_t
 ron_file_sync(ron_fd_t fd)
 {
     int  rc;
+
+    ron_lock_wait("ron_file_sync()");
 
     do {
         rc = fdatasync(fd);
@@ -390,6 +404,8 @@ ron_dir_sync(const char *path)
 ron_status_t
 ron_file_rename(const char *from, const char *to)
 {
+    ron_lock_wait("ron_file_rename()");
+
     return rename(from, to) == 0 ? RON_OK : ron_port_failed(errno);
 }
 
@@ -397,6 +413,8 @@ ron_file_rename(const char *from, const char *to)
 ron_status_t
 ron_file_unlink(const char *path)
 {
+    ron_lock_wait("ron_file_unlink()");
+
     return unlink(path) == 0 ? RON_OK : ron_port_failed(errno);
 }
 
@@ -405,6 +423,8 @@ ron_status_t
 ron_dir_make(const char *path)
 {
     struct stat  st;
+
+    ron_lock_wait("ron_dir_make()");
 
     if (mkdir(path, 0700) == 0) {
         return RON_OK;
@@ -428,6 +448,8 @@ ron_dir_each(const char *path, ron_status_t (*fn)(void *ctx, const char *name),
 {
     DIR           *dir;
     ron_status_t   status;
+
+    ron_lock_wait("ron_dir_each()");
 
     dir = opendir(path);
     if (dir == NULL) {
@@ -532,7 +554,7 @@ ron_thread_start(ron_thread_t **thread, const char *name, bool idle,
     t->idle = idle;
     (void) snprintf(t->name, sizeof(t->name), "%s", name);
 
-    status = ron_mutex_create(&t->mutex);
+    status = ron_mutex_create(&t->mutex, RON_LOCK_THREAD);
 
     if (status == RON_OK) {
         status = ron_cond_create(&t->ended_cond);
@@ -615,6 +637,16 @@ ron_thread_main(void *data)
 }
 
 
+void
+ron_thread_hurry(ron_thread_t *thread)
+{
+    struct sched_param  param;
+
+    memset(&param, 0, sizeof(param));
+    (void) pthread_setschedparam(thread->tid, SCHED_OTHER, &param);
+}
+
+
 uint32_t
 ron_thread_count(void)
 {
@@ -627,6 +659,8 @@ ron_thread_join(ron_thread_t *thread, uint64_t timeout_ms)
 {
     bool      ended;
     uint64_t  now, end;
+
+    ron_lock_wait("a thread's end");
 
     now = ron_clock_mono_us();
     end = now + ron_min(timeout_ms, RON_WAIT_MAX_US / 1000) * 1000;
@@ -672,7 +706,7 @@ ron_thread_free(ron_thread_t *thread)
 
 
 ron_status_t
-ron_mutex_create(ron_mutex_t **mutex)
+ron_mutex_create(ron_mutex_t **mutex, ron_lock_id_t lock)
 {
     int                  rc;
     ron_mutex_t         *m;
@@ -699,6 +733,7 @@ ron_mutex_create(ron_mutex_t **mutex)
         return ron_port_failed(rc);
     }
 
+    m->id = lock;
     *mutex = m;
 
     return RON_OK;
@@ -717,6 +752,8 @@ ron_mutex_destroy(ron_mutex_t *mutex)
 void
 ron_mutex_lock(ron_mutex_t *mutex)
 {
+    ron_lock_take(mutex->id);
+
     RON_ASSERT(pthread_mutex_lock(&mutex->mutex) == 0);
 }
 
@@ -724,6 +761,8 @@ ron_mutex_lock(ron_mutex_t *mutex)
 void
 ron_mutex_unlock(ron_mutex_t *mutex)
 {
+    ron_lock_leave(mutex->id);
+
     RON_ASSERT(pthread_mutex_unlock(&mutex->mutex) == 0);
 }
 
@@ -789,6 +828,8 @@ ron_cond_wait(ron_cond_t *cond, ron_mutex_t *mutex, uint64_t timeout_us)
     int              rc;
     struct timespec  end;
 
+    ron_lock_wait_for(mutex->id);
+
     end = ron_deadline(timeout_us);
 
     rc = pthread_cond_timedwait(&cond->cond, &mutex->mutex, &end);
@@ -804,6 +845,8 @@ ron_sleep_us(uint64_t us)
 {
     int              rc;
     struct timespec  end;
+
+    ron_lock_wait("some time");
 
     end = ron_deadline(us);
 

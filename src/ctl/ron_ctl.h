@@ -66,12 +66,12 @@ typedef struct {
 struct ron_ctl_command_s {
     const char              *name;          /* "ledger verify" */
     int                    (*run)(ron_ctl_args_t *args);
-    int                    (*raw)(int argc, char **argv);
+    int                    (*raw)(int argc, char **argv);  /* or this */
     const char              *usage;         /* its arguments */
     unsigned                 pos_min;
     unsigned                 pos_max;
     const char              *summary;
-    const char              *text;
+    const char              *text;          /* NULL: raw has its own help */
     const ron_ctl_option_t  *options;
 };
 
@@ -89,6 +89,10 @@ const char *ron_ctl_nth(const ron_ctl_args_t *args, const char *name,
 bool ron_ctl_number(const ron_ctl_args_t *args, const char *name,
     uint64_t otherwise, uint64_t *v);
 bool ron_ctl_parse_number(const char *text, const char *what, uint64_t *v);
+
+/* "10s", "500ms", "2m", or seconds, up to a day; 0 or the exit code. */
+int ron_ctl_time(const ron_ctl_args_t *args, const char *name,
+    uint64_t otherwise, uint64_t *us);
 
 /* "ronctl: ..." to stderr, and with --json {"ok":false,...} to stdout. */
 int ron_ctl_fail(const ron_ctl_args_t *args, int code, const char *fmt, ...)
@@ -166,6 +170,7 @@ bool ron_ctl_interrupted(void);
 
 int ron_ctl_bench(ron_ctl_args_t *args);
 int ron_ctl_drain(ron_ctl_args_t *args);
+int ron_ctl_top(ron_ctl_args_t *args);
 int ron_ctl_ledger_bench(int argc, char **argv);
 int ron_ctl_ledger_info(ron_ctl_args_t *args);
 int ron_ctl_ledger_verify(ron_ctl_args_t *args);

@@ -112,6 +112,7 @@ typedef struct {
 
 static int bench_usage(FILE *out);
 static bool bench_parse(int argc, char **argv, bench_conf_t *conf, int *rc);
+static const char *bench_wrong(const bench_conf_t *conf);
 static double bench_syncs(const bench_conf_t *conf, ron_hist_t *hist);
 static int bench_sync_only(const bench_conf_t *conf);
 static double bench_floor(const bench_conf_t *conf, uint64_t bytes);
@@ -241,7 +242,8 @@ bench_set(bench_conf_t *conf, int option, const char *text)
 static bool
 bench_parse(int argc, char **argv, bench_conf_t *conf, int *rc)
 {
-    int  c;
+    int          c;
+    const char  *wrong;
 
     *conf = (bench_conf_t) {
         .dir = ".", .entries = 200000, .batch = 128, .accounts = 10000,
@@ -263,17 +265,44 @@ bench_parse(int argc, char **argv, bench_conf_t *conf, int *rc)
         }
     }
 
-    if (conf->batch == 0 || conf->batch > 8192 || conf->entries < conf->batch
-        || conf->accounts < 2 || conf->accounts > 100000000
-        || conf->rounds == 0 || conf->rounds > BENCH_ROUNDS_MAX
-        || conf->ram == 0 || optind != argc)
-    {
-        fprintf(stderr, "ronctl: an option is out of its range\n");
+    wrong = bench_wrong(conf);
+
+    if (optind != argc) {
+        wrong = "there are options only";
+    }
+
+    if (wrong != NULL) {
+        fprintf(stderr, "ronctl: %s\n", wrong);
         *rc = bench_usage(stderr);
         return false;
     }
 
     return true;
+}
+
+
+/* NULL, or what must be otherwise. */
+
+static const char *
+bench_wrong(const bench_conf_t *conf)
+{
+    if (conf->batch == 0 || conf->batch > 8192) {
+        return "--batch is from 1 to 8192";
+    }
+
+    if (conf->entries < conf->batch) {
+        return "--entries is at least --batch";
+    }
+
+    if (conf->accounts < 2 || conf->accounts > 100000000) {
+        return "--accounts is from 2 to 100000000";
+    }
+
+    if (conf->rounds == 0 || conf->rounds > BENCH_ROUNDS_MAX) {
+        return "--rounds is from 1 to 15";
+    }
+
+    return conf->ram == 0 ? "--ram is at least 1" : NULL;
 }
 
 
@@ -773,6 +802,8 @@ bench_run(bench_t *b, const bench_conf_t *conf, uint64_t entries,
             good = bench_take(b, batch) && good;
             flying--;
         }
+
+        ron_engine_sign(b->en, flying == 0);
 
         if (left == 0 || ron_engine_room(b->en) == 0) {
             ron_sleep_us(20);

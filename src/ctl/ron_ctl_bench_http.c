@@ -11,6 +11,7 @@
 #include "ron_ctl_hist.h"
 #include "ron_ctl_http.h"
 #include "ron_ctl_load.h"
+#include "ron_ctl_replay.h"
 #include "ron_port.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@
 #define BENCH_RATE_MAX         10000000
 #define BENCH_SETUP_CONNS      4
 #define BENCH_RECORD_BUF       (1024 * 1024)
-#define BENCH_STATUSES         8
+#define BENCH_LATE_MAX         1000000
 
 
 typedef struct {
@@ -34,6 +35,8 @@ typedef struct {
     ron_http_stat_t    stat;
     ron_load_t         load;
     ron_load_t         setup;
+    ron_replay_t       replay;
+    uint64_t           duplicates;      /* percent */
     ron_buf_t         *tokens;
     unsigned           token_n;
     uint64_t           warm_us;
@@ -56,8 +59,6 @@ typedef struct {
 
 static int bench_options(bench_http_t *b);
 static int bench_shape(bench_http_t *b, bool setup);
-static int bench_time(const ron_ctl_args_t *args, const char *name,
-    uint64_t otherwise, uint64_t *us);
 static int bench_tokens(bench_http_t *b);
 static int bench_mint(bench_http_t *b, const char *path);
 static int bench_setup(bench_http_t *b);
@@ -70,6 +71,8 @@ static int bench_measure(bench_http_t *b);
 static bool bench_request(void *ctx, unsigned connection, ron_str_t *bytes);
 static bool bench_answer(void *ctx, unsigned connection,
     const ron_http_answer_t *a);
+static void bench_lost(void *ctx, uint64_t since_us, uint64_t now_us);
+static void bench_late(bench_http_t *b);
 static void bench_write_record(bench_http_t *b, unsigned connection,
     ron_str_t body);
 static bool bench_tick(void *ctx, uint64_t now_us);
@@ -122,6 +125,7 @@ ron_ctl_bench(ron_ctl_args_t *args)
         ron_buf_free(&b->tokens[i]);
     }
 
+    ron_replay_free(&b->replay);
     ron_load_free(&b->setup);
     ron_load_free(&b->load);
     free(b->tokens);
@@ -175,9 +179,9 @@ bench_options(bench_http_t *b)
         }
     }
 
-    rc = bench_time(b->args, "duration", 10000000, &b->http.run_us);
-    rc = rc ? rc : bench_time(b->args, "warm-up", 1000000, &b->warm_us);
-    rc = rc ? rc : bench_time(b->args, "timeout", 10000000,
+    rc = ron_ctl_time(b->args, "duration", 10000000, &b->http.run_us);
+    rc = rc ? rc : ron_ctl_time(b->args, "warm-up", 1000000, &b->warm_us);
+    rc = rc ? rc : ron_ctl_time(b->args, "timeout", 10000000,
                               &b->http.timeout_us);
 
     return rc ? rc : bench_shape(b, ron_ctl_value(b->args, "no-setup")
@@ -200,7 +204,8 @@ bench_shape(bench_http_t *b, bool setup)
         || !ron_ctl_number(b->args, "ops", info->ops, &ops)
         || !ron_ctl_number(b->args, "accounts", 1000, &b->load.accounts)
         || !ron_ctl_number(b->args, "seqs", 0, &b->load.seqs)
-        || !ron_ctl_number(b->args, "rate", 0, &b->http.rate))
+        || !ron_ctl_number(b->args, "rate", 0, &b->http.rate)
+        || !ron_ctl_number(b->args, "duplicates", 0, &b->duplicates))
     {
         return RON_EXIT_USAGE;
     }
@@ -234,6 +239,14 @@ bench_shape(bench_http_t *b, bool setup)
                             "proofs without a setup need --seqs");
     }
 
+    if (b->duplicates > 100
+        || (b->duplicates > 0 && b->load.kind != RON_LOAD_TRANSFER
+            && b->load.kind != RON_LOAD_ISSUE))
+    {
+        return ron_ctl_fail(b->args, RON_EXIT_USAGE, "--duplicates is 1 to "
+                            "100 percent, of transfer or issue");
+    }
+
     b->record_name = ron_ctl_value(b->args, "record");
 
     if (b->record_name != NULL
@@ -246,42 +259,6 @@ bench_shape(bench_http_t *b, bool setup)
     b->load.connections = (unsigned) connections;
     b->load.ops = (unsigned) ops;
     b->http.connections = b->load.connections;
-
-    return RON_EXIT_OK;
-}
-
-
-/* "10s", "500ms", "2m", or seconds. */
-
-static int
-bench_time(const ron_ctl_args_t *args, const char *name, uint64_t otherwise,
-    uint64_t *us)
-{
-    char        *unit;
-    uint64_t     v, scale;
-    const char  *text;
-
-    *us = otherwise;
-    text = ron_ctl_value(args, name);
-
-    if (text == NULL) {
-        return RON_EXIT_OK;
-    }
-
-    errno = 0;
-    v = strtoull(text, &unit, 10);
-    scale = strcmp(unit, "ms") == 0 ? 1000
-            : *unit == '\0' || strcmp(unit, "s") == 0 ? 1000000
-            : strcmp(unit, "m") == 0 ? 60000000 : 0;
-
-    if (unit == text || *text == '-' || scale == 0 || errno != 0
-        || v > UINT64_C(86400000000) / scale)
-    {
-        return ron_ctl_fail(args, RON_EXIT_USAGE, "--%s \"%s\" is no time up "
-                            "to a day: 500ms, 10s, 2m", name, text);
-    }
-
-    *us = v * scale;
 
     return RON_EXIT_OK;
 }
@@ -479,7 +456,10 @@ bench_measure(bench_http_t *b)
     b->load.tokens = b->tokens;
     b->load.token_n = b->token_n;
 
-    if (ron_load_init(&b->load) != RON_OK) {
+    if (ron_load_init(&b->load) != RON_OK
+        || ron_replay_init(&b->replay, b->load.connections, b->duplicates)
+           != RON_OK)
+    {
         return ron_ctl_fail(b->args, RON_EXIT_IO, "no memory");
     }
 
@@ -499,6 +479,7 @@ bench_measure(bench_http_t *b)
     b->http.run_us += b->warm_us;
     b->http.request = bench_request;
     b->http.answer = bench_answer;
+    b->http.lost = bench_lost;
     b->http.tick = bench_tick;
     b->http.ctx = b;
 
@@ -518,6 +499,7 @@ bench_measure(bench_http_t *b)
                             b->stat.error);
     }
 
+    bench_late(b);
     rc = bench_verdict(b);
 
     if (b->args->json) {
@@ -536,7 +518,17 @@ bench_request(void *ctx, unsigned connection, ron_str_t *bytes)
 {
     bench_http_t  *b = ctx;
 
-    return ron_load_request(&b->load, connection, bytes);
+    if (ron_replay_request(&b->replay, connection, bytes)) {
+        return true;
+    }
+
+    if (!ron_load_request(&b->load, connection, bytes)) {
+        return false;
+    }
+
+    ron_replay_new(&b->replay, connection, *bytes);
+
+    return true;
 }
 
 
@@ -547,6 +539,11 @@ bench_answer(void *ctx, unsigned connection, const ron_http_answer_t *a)
     bench_http_t  *b = ctx;
 
     acked = ron_load_acked(&b->load, a->status, a->body, &seq);
+
+    if (ron_replay_answer(&b->replay, connection, a->status, a->body)) {
+        acked = 0;
+    }
+
     b->acked += acked;
     b->last_seq = ron_max(b->last_seq, seq);
     b->status[a->status]++;
@@ -571,6 +568,42 @@ bench_answer(void *ctx, unsigned connection, const ron_http_answer_t *a)
     }
 
     return true;
+}
+
+
+/* No answer in time: it took that long at least. */
+
+static void
+bench_lost(void *ctx, uint64_t since_us, uint64_t now_us)
+{
+    bench_http_t  *b = ctx;
+
+    if (since_us >= b->begin_us) {
+        ron_hist_add(&b->hist, now_us - since_us);
+    }
+}
+
+
+/*
+ * What was due and never sent had waited that long when the time was over.
+ * Left out, a server that is too slow would look faster the slower it is.
+ * Of very many, evenly spread ones stand for all.
+ */
+
+static void
+bench_late(bench_http_t *b)
+{
+    uint64_t  due_us, step;
+
+    step = b->stat.late / BENCH_LATE_MAX + 1;
+
+    for (uint64_t i = 0; i < b->stat.late; i += step) {
+        due_us = b->stat.due_us + i * 1000000 / b->http.rate;
+
+        if (due_us >= b->begin_us && due_us < b->end_us) {
+            ron_hist_add(&b->hist, b->end_us - due_us);
+        }
+    }
 }
 
 
@@ -636,7 +669,7 @@ bench_verdict(const bench_http_t *b)
         return RON_EXIT_INT;
     }
 
-    bad = b->stat.unanswered + (b->acked == 0);
+    bad = b->stat.unanswered + b->replay.differ + (b->acked == 0);
 
     for (unsigned i = 0; i < RON_HTTP_STATUS_N; i++) {
         bad += i == 200 ? 0 : b->status[i];
@@ -687,6 +720,7 @@ bench_text(const bench_http_t *b)
     printf("\n  acknowledged %s operations, and %s of the setup; last seq %s\n"
            "  unanswered %llu, sent again %llu, late %llu, connections opened "
            "%llu%s%s\n"
+           "  duplicates %llu, answered as before %llu, otherwise %llu\n"
            "  this program took %.2f s of CPU; run %06llx\n",
            ron_ctl_thousands(b->acked), ron_ctl_thousands(b->setup_acked),
            ron_ctl_thousands(b->last_seq),
@@ -695,7 +729,10 @@ bench_text(const bench_http_t *b)
            (unsigned long long) b->stat.late,
            (unsigned long long) b->stat.connects,
            b->stat.error ? "\n  last trouble: " : "",
-           b->stat.error ? b->stat.error : "", b->cpu_s,
+           b->stat.error ? b->stat.error : "",
+           (unsigned long long) b->replay.sent,
+           (unsigned long long) b->replay.same,
+           (unsigned long long) b->replay.differ, b->cpu_s,
            (unsigned long long) b->load.run);
 }
 
@@ -748,12 +785,17 @@ bench_json(const bench_http_t *b, int rc)
 
     ron_buf_printf(&out, "},\"sent\":%llu,\"unanswered\":%llu,"
                    "\"resent\":%llu,\"late\":%llu,"
+                   "\"duplicates\":{\"sent\":%llu,\"same\":%llu,"
+                   "\"differ\":%llu},"
                    "\"connects\":%llu,\"bytes_in\":%llu,\"bytes_out\":%llu,"
                    "\"cpu_s\":%.3f}\n",
                    (unsigned long long) b->stat.sent,
                    (unsigned long long) b->stat.unanswered,
                    (unsigned long long) b->stat.resent,
                    (unsigned long long) b->stat.late,
+                   (unsigned long long) b->replay.sent,
+                   (unsigned long long) b->replay.same,
+                   (unsigned long long) b->replay.differ,
                    (unsigned long long) b->stat.connects,
                    (unsigned long long) b->stat.bytes_in,
                    (unsigned long long) b->stat.bytes_out, b->cpu_s);

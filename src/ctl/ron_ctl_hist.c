@@ -6,13 +6,6 @@ static unsigned hist_index(uint64_t us);
 static uint64_t hist_value(unsigned index);
 
 
-void
-ron_hist_reset(ron_hist_t *h)
-{
-    memset(h, 0, sizeof(ron_hist_t));
-}
-
-
 /*
  * Below 2 * RON_HIST_STEPS a value is its own index; from there on an index is
  * the power of two and the RON_HIST_BITS bits that follow its highest one.

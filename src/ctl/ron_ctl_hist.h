@@ -25,7 +25,6 @@ typedef struct {
 } ron_hist_t;
 
 
-void ron_hist_reset(ron_hist_t *h);
 void ron_hist_add(ron_hist_t *h, uint64_t us);
 
 /*

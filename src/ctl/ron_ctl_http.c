@@ -251,7 +251,10 @@ http_loop(http_t *h)
 
     if (!h->stop && all > h->due_n) {
         h->st->late = all - h->due_n;
+        h->st->due_us = http_due_us(h);
     }
+
+    h->st->end_us = ron_clock_mono_us();
 }
 
 
@@ -311,6 +314,11 @@ http_scan(http_t *h)
         if (c->request.data != NULL && h->now_us > c->limit_us) {
             h->st->unanswered++;
             h->st->error = "no answer in time";
+
+            if (h->conf->lost != NULL) {
+                h->conf->lost(h->conf->ctx, c->since_us, h->now_us);
+            }
+
             c->request = ron_null_str;
             c->again_us = 0;
             http_reset(c);
@@ -633,7 +641,6 @@ http_answer(http_t *h, http_conn_t *c)
     a.resent = c->resent;
 
     c->answers++;
-    h->st->end_us = h->now_us;
 
     if (!h->conf->answer(h->conf->ctx, (unsigned) (c - h->conns), &a)) {
         c->again_us = h->now_us + HTTP_AGAIN_US;

@@ -7,7 +7,8 @@
  * Closed loop: a connection sends its next request when it has the answer to
  * the last one.  Open loop: requests are due at fixed times, and a request's
  * latency begins when it was due and not when a connection was free for it,
- * so that a stall of the server counts for everything that waited.
+ * so that a stall of the server counts for everything that waited.  What was
+ * due and never sent is the caller's to count, from `due_us` on, `late` times.
  *
  * A connection that the server closes before it answered is opened again and
  * the same bytes are sent again: requests must be idempotent.
@@ -47,6 +48,9 @@ typedef struct {
     bool       (*answer)(void *ctx, unsigned connection,
                          const ron_http_answer_t *answer);
 
+    /* One that was given up; may be NULL. */
+    void       (*lost)(void *ctx, uint64_t since_us, uint64_t now_us);
+
     /* About ten times a second; false stops. */
     bool       (*tick)(void *ctx, uint64_t now_us);
     void        *ctx;
@@ -55,13 +59,14 @@ typedef struct {
 
 typedef struct {
     uint64_t     begin_us;
-    uint64_t     end_us;        /* of the last answer */
+    uint64_t     end_us;        /* of the run, answers and all */
     uint64_t     sent;          /* requests; one sent again counts once */
     uint64_t     answered;
     uint64_t     resent;
     uint64_t     connects;
     uint64_t     unanswered;    /* given up, outcome unknown */
     uint64_t     late;          /* open loop: due, and never sent */
+    uint64_t     due_us;        /* when the first of those was due */
     uint64_t     bytes_out;
     uint64_t     bytes_in;
     const char  *error;         /* the last one, or NULL */

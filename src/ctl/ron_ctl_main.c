@@ -13,8 +13,10 @@
 #define CTL_NAME_MAX     64
 
 
-static int ctl_help(const char *words);
-static int ctl_help_command(const ron_ctl_command_t *c, FILE *out);
+static int ctl_help(int argc, char **argv);
+static int ctl_help_list(const char *group);
+static int ctl_help_command(const ron_ctl_command_t *c);
+static bool ctl_is_help(const char *word);
 static int ctl_completion(int argc, char **argv);
 static const ron_ctl_command_t *ctl_find(int argc, char **argv, int *words);
 static int ctl_unknown(int argc, char **argv);
@@ -128,6 +130,7 @@ static const ron_ctl_option_t  ctl_bench_options[] = {
     { "duration", "TIME", "how long: 10s, 2m (default: 10s)" },
     { "warm-up", "TIME", "not measured, before that (default: 1s)" },
     { "rate", "N", "open loop: so many requests a second" },
+    { "duplicates", "PERCENT", "so many of them again, as they were" },
     { "ops", "N", "operations of one request (batch ingest ndjson)" },
     { "hot", NULL, "every payment credits one account" },
     { "accounts", "N", "accounts, filled before (default: 1000)" },
@@ -145,6 +148,13 @@ static const ron_ctl_option_t  ctl_drain_options[] = {
     { "keys", "FILE", "the file that ron_keys names; its first key is asked" },
     { "socket", "PATH", "where ron_socket is; @NAME is abstract" },
     { "timeout", "SECONDS", "wait so long (default: 15)" },
+    { NULL, NULL, NULL }
+};
+
+static const ron_ctl_option_t  ctl_top_options[] = {
+    { "url", "URL", "the server (default: http://127.0.0.1:8080)" },
+    { "interval", "TIME", "between two looks: 500ms, 10s (default: 1s)" },
+    { "once", NULL, "one interval, and no more" },
     { NULL, NULL, NULL }
 };
 
@@ -235,12 +245,14 @@ static const ron_ctl_command_t  ctl_commands[] = {
 
     { "ledger mark", ron_ctl_ledger_mark, NULL, "LEDGER", 1, 1,
       "show why a ledger is in safe mode",
-      "Exit code 1 when there is a mark.\n", ctl_no_options },
+      "Exit code 1 when there is a mark.\n\n"
+      "example: ronctl ledger mark /var/lib/nginx/ron\n", ctl_no_options },
 
     { "ledger clear-mark", ron_ctl_ledger_clear_mark, NULL, "LEDGER", 1, 1,
       "verify, and acknowledge the mark of safe mode",
       "Takes the writer's lock (the server must not have it), verifies in\n"
-      "full, and removes the mark only when nothing is wrong.\n",
+      "full, and removes the mark only when nothing is wrong.\n\n"
+      "example: ronctl ledger clear-mark /var/lib/nginx/ron\n",
       ctl_no_options },
 
     { "ledger bench", NULL, ron_ctl_ledger_bench, "[options]", 0, 0,
@@ -258,7 +270,9 @@ static const ron_ctl_command_t  ctl_commands[] = {
     { "token show", ron_ctl_token_show, NULL, "[TOKEN]", 0, 1,
       "take a capability apart",
       "Without TOKEN, or with -, it is read from stdin, where no list of\n"
-      "processes shows it.  With --keys: exit code 1 when it is not valid.\n",
+      "processes shows it.  With --keys: exit code 1 when it is not valid.\n"
+      "\n"
+      "example: ronctl token show --keys /etc/nginx/ron.keys < token\n",
       ctl_show_options },
 
     { "token attenuate", ron_ctl_token_attenuate, NULL, "[TOKEN] caveats", 0,
@@ -278,7 +292,8 @@ static const ron_ctl_command_t  ctl_commands[] = {
       ctl_rotate_options },
 
     { "keys list", ron_ctl_keys_list, NULL, "FILE", 1, 1,
-      "name the capability keys of a file", "", ctl_no_options },
+      "name the capability keys of a file",
+      "example: ronctl keys list /etc/nginx/ron.keys\n", ctl_no_options },
 
     { "keys signing", ron_ctl_keys_signing, NULL, "NAME", 1, 1,
       "make a key that signs checkpoints or snapshots",
@@ -288,7 +303,8 @@ static const ron_ctl_command_t  ctl_commands[] = {
       ctl_signing_options },
 
     { "keys public", ron_ctl_keys_public, NULL, "FILE", 1, 1,
-      "show the public half of a signing key", "", ctl_no_options },
+      "show the public half of a signing key",
+      "example: ronctl keys public ron.key\n", ctl_no_options },
 
     { "bench", ron_ctl_bench, NULL, "", 0, 0,
       "put load on a server and measure it",
@@ -310,6 +326,17 @@ static const ron_ctl_command_t  ctl_commands[] = {
       "example: ronctl drain /var/lib/nginx/ron --keys /etc/nginx/ron.keys\n",
       ctl_drain_options },
 
+    { "top", ron_ctl_top, NULL, "", 0, 0,
+      "show how a server is, again and again",
+      "State, payments and commits a second, entries per commit, queues,\n"
+      "latencies, lag, refusals by reason and restarts, of what came since\n"
+      "the look before; all of it from GET /readyz and GET /metrics.  On a\n"
+      "terminal q or Ctrl-C ends it; elsewhere a block of lines, or with\n"
+      "--json an object, an interval.\n\n"
+      "example: ronctl top --url http://127.0.0.1:8080\n"
+      "example: ronctl top --once --json --interval 10s\n",
+      ctl_top_options },
+
     { "completion", NULL, ctl_completion, "bash", 0, 0,
       "print a completion script for a shell",
       "example: ronctl completion bash > /etc/bash_completion.d/ronctl\n",
@@ -325,12 +352,8 @@ main(int argc, char **argv)
     const ron_ctl_command_t  *c;
 
     if (argc < 2) {
-        (void) ctl_help("");
+        (void) ctl_help_list("");
         return RON_EXIT_USAGE;
-    }
-
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        return ctl_help("");
     }
 
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0) {
@@ -339,26 +362,21 @@ main(int argc, char **argv)
     }
 
     if (strcmp(argv[1], "help") == 0) {
-        c = ctl_find(argc - 2, argv + 2, &words);
-
-        return c != NULL && c->raw != ron_ctl_ledger_bench
-               ? ctl_help_command(c, stdout)
-               : c != NULL ? c->raw(2, (char *[]) { argv[0],
-                                                    (char []) { "--help" },
-                                                    NULL })
-               : ctl_help(argc > 2 ? argv[2] : "");
+        return ctl_help(argc - 2, argv + 2);
     }
 
     c = ctl_find(argc - 1, argv + 1, &words);
 
     if (c == NULL) {
-        return ctl_unknown(argc - 1, argv + 1);
+        return ctl_is_help(argv[argc - 1]) ? ctl_help(argc - 2, argv + 1)
+                                           : ctl_unknown(argc - 1, argv + 1);
     }
 
     ron_ctl_signals();
 
     if (c->raw != NULL) {
-        return c->raw(argc - words, argv + words);
+        return c->text != NULL && ctl_is_help(argv[argc - 1])
+               ? ctl_help_command(c) : c->raw(argc - words, argv + words);
     }
 
     rc = ctl_parse(c, argc - words - 1, argv + words + 1, &args);
@@ -417,8 +435,8 @@ ctl_parse(const ron_ctl_command_t *c, int argc, char **argv,
         if (options && strcmp(argv[i], "--") == 0) {
             options = false;
 
-        } else if (options && strcmp(argv[i], "-h") == 0) {
-            return ctl_help_command(c, stdout);
+        } else if (options && ctl_is_help(argv[i])) {
+            return ctl_help_command(c);
 
         } else if (options && argv[i][0] == '-' && argv[i][1] != '\0') {
             rc = ctl_option(args, argc, argv, &i);
@@ -459,10 +477,6 @@ ctl_option(ron_ctl_args_t *args, int argc, char **argv, int *i)
     name += name[1] == '-' ? 2 : 1;
     len = strcspn(name, "=");
     value = name[len] == '=' ? name + len + 1 : NULL;
-
-    if (strcmp(name, "help") == 0) {
-        return ctl_help_command(args->command, stdout);
-    }
 
     if (strcmp(name, "json") == 0) {
         args->json = true;
@@ -520,8 +534,39 @@ ctl_option_find(const ron_ctl_command_t *c, const char *name, size_t len)
 
 /* ---- help --------------------------------------------------------------- */
 
+/* What `help` is asked for: all, a group of commands, or one of them. */
+
 static int
-ctl_help(const char *group)
+ctl_help(int argc, char **argv)
+{
+    int                       words;
+    char                      given[CTL_NAME_MAX];
+    const ron_ctl_command_t  *c;
+
+    c = ctl_find(argc, argv, &words);
+
+    if (c != NULL) {
+        return ctl_help_command(c);
+    }
+
+    ctl_join(given, ron_min(argc, CTL_NAME_WORDS), argv);
+
+    return ctl_help_list(given) == RON_EXIT_OK ? RON_EXIT_OK
+                                               : ctl_unknown(argc, argv);
+}
+
+
+static bool
+ctl_is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+
+/* A group is the first words of some commands, "" all of them. */
+
+static int
+ctl_help_list(const char *group)
 {
     bool    any;
     size_t  len;
@@ -545,8 +590,6 @@ ctl_help(const char *group)
     }
 
     if (!any) {
-        fprintf(stderr, "ronctl: there is no command \"%s\"\n"
-                "ronctl --help lists them all\n", group);
         return RON_EXIT_USAGE;
     }
 
@@ -564,30 +607,29 @@ ctl_help(const char *group)
 
 
 static int
-ctl_help_command(const ron_ctl_command_t *c, FILE *out)
+ctl_help_command(const ron_ctl_command_t *c)
 {
     char                     left[64];
     const ron_ctl_option_t  *o;
 
-    fprintf(out, "usage: ronctl %s %s%s\n\n%c%s.\n", c->name, c->usage,
-            c->options != NULL && c->options->name != NULL ? " [options]"
-                                                           : "",
-            c->summary[0] & ~0x20, c->summary + 1);
-
-    if (c->text != NULL && c->text[0] != '\0') {
-        fprintf(out, "\n%s", c->text);
+    if (c->text == NULL) {
+        return c->raw(2, (char *[]) { (char []) { "ronctl" },
+                                      (char []) { "--help" }, NULL });
     }
 
-    fprintf(out, "\n");
+    printf("usage: ronctl %s%s%s%s\n\n%c%s.\n\n%s\n", c->name,
+           c->usage[0] != '\0' ? " " : "", c->usage,
+           c->options != NULL && c->options->name != NULL ? " [options]" : "",
+           c->summary[0] & ~0x20, c->summary + 1, c->text);
 
     for (o = c->options; o != NULL && o->name != NULL; o++) {
         snprintf(left, sizeof(left), "--%s%s%s", o->name, o->arg ? " " : "",
                  o->arg ? o->arg : "");
-        fprintf(out, "  %-20s  %s\n", left, o->help);
+        printf("  %-20s  %s\n", left, o->help);
     }
 
     if (c->run != NULL) {
-        fprintf(out, "  %-20s  %s\n", "--json", "JSON instead of text");
+        printf("  %-20s  %s\n", "--json", "JSON instead of text");
     }
 
     return RON_EXIT_OK;
@@ -613,7 +655,7 @@ ctl_unknown(int argc, char **argv)
         if (n == 1 && strncmp(ctl_commands[i].name, given, strlen(given)) == 0
             && ctl_commands[i].name[strlen(given)] == ' ')
         {
-            (void) ctl_help(given);
+            (void) ctl_help_list(given);
             return RON_EXIT_USAGE;
         }
     }
@@ -724,7 +766,8 @@ ctl_completion(int argc, char **argv)
     const ron_ctl_option_t  *o;
 
     if (argc != 2 || strcmp(argv[1], "bash") != 0) {
-        fprintf(stderr, "usage: ronctl completion bash\n");
+        fprintf(stderr, "ronctl: there is a completion for bash only\n"
+                "usage: ronctl completion bash\n");
         return RON_EXIT_USAGE;
     }
 

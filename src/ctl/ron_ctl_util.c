@@ -103,6 +103,40 @@ ron_ctl_number(const ron_ctl_args_t *args, const char *name,
 /* ---- failing ------------------------------------------------------------ */
 
 int
+ron_ctl_time(const ron_ctl_args_t *args, const char *name, uint64_t otherwise,
+    uint64_t *us)
+{
+    char        *unit;
+    uint64_t     v, scale;
+    const char  *text;
+
+    *us = otherwise;
+    text = ron_ctl_value(args, name);
+
+    if (text == NULL) {
+        return RON_EXIT_OK;
+    }
+
+    errno = 0;
+    v = strtoull(text, &unit, 10);
+    scale = strcmp(unit, "ms") == 0 ? 1000
+            : *unit == '\0' || strcmp(unit, "s") == 0 ? 1000000
+            : strcmp(unit, "m") == 0 ? 60000000 : 0;
+
+    if (unit == text || *text == '-' || scale == 0 || errno != 0
+        || v > UINT64_C(86400000000) / scale)
+    {
+        return ron_ctl_fail(args, RON_EXIT_USAGE, "--%s \"%s\" is no time up "
+                            "to a day: 500ms, 10s, 2m", name, text);
+    }
+
+    *us = v * scale;
+
+    return RON_EXIT_OK;
+}
+
+
+int
 ron_ctl_fail(const ron_ctl_args_t *args, int code, const char *fmt, ...)
 {
     char       text[1024];

@@ -394,6 +394,7 @@ ron_apply_hold(ron_state_t *st, const ron_entry_t *e,
 
     memset(&hold, 0, sizeof(hold));
     hold.seq = e->seq;
+    hold.time_ms = e->time_ms;
     hold.left = e->amount;
     hold.account = touch->from;
     hold.to = to;

@@ -649,19 +649,24 @@ ron_unit_replay(ron_engine_t *en, ron_work_t *w, const ron_unit_t *unit,
 {
     ron_op_t       op;
     ron_str_t      text;
-    ron_hash_t     digest, ours;
+    ron_hash_t     digest, ours, old;
     ron_entry_t    e;
     ron_status_t   status;
     ron_outcome_t  first;
 
     *same = false;
 
-    status = ron_unit_digest(unit, &en->scratch, &ours);
-    if (status == RON_OK) {
-        status = ron_outcome_find(en, seq, tag, &digest, &text);
+    if (ron_unit_digest(unit, &en->scratch, &ours) != RON_OK
+        || ron_unit_digest_old(unit, &en->scratch, &old) != RON_OK)
+    {
+        return RON_ENOMEM;
     }
 
-    if (status != RON_OK || !ron_hash_eq(&digest, &ours)) {
+    status = ron_outcome_find(en, seq, tag, &digest, &text);
+
+    if (status != RON_OK
+        || (!ron_hash_eq(&digest, &ours) && !ron_hash_eq(&digest, &old)))
+    {
         return status;
     }
 
@@ -829,6 +834,47 @@ ron_op_ref(const ron_op_t *op, ron_entry_t *e, ron_str_t *bytes)
 }
 
 
+/* A hold out of a checkpoint does not say its time, so that is read once. */
+
+ron_status_t
+ron_op_hold_find(const ron_op_t *op, uint32_t *no)
+{
+    ron_str_t      bytes;
+    ron_hold_t    *h;
+    ron_entry_t    e;
+    ron_status_t   status;
+
+    *no = ron_state_hold(&op->en->state, op->e.ref);
+
+    if (*no == RON_NONE) {
+        return RON_ENOTFOUND;
+    }
+
+    h = ron_hold_at(&op->en->state, *no);
+
+    if (h->time_ms == 0 && (op->e.fields & RON_F_TXID)) {
+
+        status = ron_op_ref(op, &e, &bytes);
+        if (status != RON_OK) {
+            return status == RON_ENOTFOUND ? ron_corrupt() : status;
+        }
+
+        h->time_ms = e.time_ms;
+    }
+
+    return ron_op_named(op, h->time_ms) ? RON_OK : RON_ENOTFOUND;
+}
+
+
+bool
+ron_op_named(const ron_op_t *op, uint64_t time_ms)
+{
+    return !(op->e.fields & RON_F_TXID)
+           || (op->e.ledger_id == op->en->meta.ledger_id
+               && op->e.time_ms == time_ms);
+}
+
+
 /* The caller names the hold; holder, beneficiary and asset are the hold's. */
 
 static bool
@@ -837,13 +883,15 @@ ron_op_hold(ron_op_t *op)
     uint32_t           no;
     ron_str_t          name;
     ron_state_t       *st;
+    ron_status_t       status;
     const ron_hold_t  *h;
 
     st = &op->en->state;
-    no = ron_state_hold(st, op->e.ref);
+    status = ron_op_hold_find(op, &no);
 
-    if (no == RON_NONE) {
-        return ron_op_hold_closed(op);
+    if (status != RON_OK) {
+        return status == RON_ENOTFOUND ? ron_op_hold_closed(op)
+                                       : ron_op_storage(op, status);
     }
 
     h = ron_hold_at(st, no);
@@ -867,6 +915,7 @@ ron_op_hold(ron_op_t *op)
                                                   : (uint64_t) h->left);
     }
 
+    op->e.fields &= ~(uint32_t) RON_F_TXID;
     op->e.fields |= RON_F_ASSET | RON_F_ACCOUNT | RON_F_AMOUNT;
     op->e.asset = ron_asset_name(st, h->asset);
     op->e.account = name;
@@ -902,6 +951,7 @@ ron_op_hold_closed(ron_op_t *op)
     }
 
     if (status == RON_OK && e.kind == RON_KIND_HOLD
+        && ron_op_named(op, e.time_ms)
         && (!(op->e.fields & RON_F_ACCOUNT)
             || ron_str_eq(e.account, op->e.account)))
     {

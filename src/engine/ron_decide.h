@@ -54,6 +54,15 @@ bool ron_op_money(ron_op_t *op);
 /* The entry that `ref` names; RON_ENOTFOUND when there is none (yet). */
 ron_status_t ron_op_ref(const ron_op_t *op, ron_entry_t *e, ron_str_t *bytes);
 
+/*
+ * The open hold that the operation names, by `ref` or by its whole txid;
+ * RON_ENOTFOUND when none is open, or it is another's txid.
+ */
+ron_status_t ron_op_hold_find(const ron_op_t *op, uint32_t *no);
+
+/* Is a txid that was given that of the entry `ref`, which is of this time? */
+bool ron_op_named(const ron_op_t *op, uint64_t time_ms);
+
 /* Is it within what the capability may move in a day? */
 bool ron_op_cap_daily(ron_op_t *op);
 

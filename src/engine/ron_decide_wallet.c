@@ -200,10 +200,12 @@ ron_wallet_fields(ron_op_t *op)
 
     case RON_KIND_CAPTURE:
         needs = RON_F_REF | RON_F_AMOUNT;
+        allows |= RON_F_TXID;
         break;
 
     case RON_KIND_RELEASE:
         needs = RON_F_REF;
+        allows |= RON_F_TXID;
         break;
 
     default:
@@ -266,17 +268,23 @@ ron_wallet_scope(ron_op_t *op, ron_str_t *scope)
         return true;
     }
 
-    no = ron_state_hold(st, op->e.ref);
+    status = ron_op_hold_find(op, &no);
 
-    if (no != RON_NONE) {
+    if (status == RON_OK) {
         h = ron_hold_at(st, no);
         *scope = ron_name_at(st, ron_account_at(st, h->account)->name);
         return true;
     }
 
+    if (status != RON_ENOTFOUND) {
+        return ron_op_storage(op, status);
+    }
+
     status = ron_op_ref(op, &e, &bytes);
 
-    if (status == RON_OK && e.kind == RON_KIND_HOLD) {
+    if (status == RON_OK && e.kind == RON_KIND_HOLD
+        && ron_op_named(op, e.time_ms))
+    {
         no = ron_state_account(st, e.account);
         RON_ASSERT(no != RON_NONE);
         *scope = ron_name_at(st, ron_account_at(st, no)->name);

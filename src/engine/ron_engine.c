@@ -1,12 +1,13 @@
 
 /*
- * The pipeline: opening, the two queues between sequencer and committer, and
- * the clock.  See ron_engine.h for what it promises and ron_engine_impl.h for
- * who owns what.
+ * The pipeline: opening, and the two queues between sequencer and committer.
+ * See ron_engine.h for what it promises and ron_engine_impl.h for who owns
+ * what.
  */
 
 #include "ron_engine_impl.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 
@@ -16,13 +17,25 @@
 /* About what one unit of a checkpoint slice takes, in bytes. */
 #define RON_SLICE_BYTES      (20 * 1024)
 
-/* The clock may run a tenth faster or slower to come back to the wall's. */
-#define RON_CLOCK_SLEW       10
+/* A file of tags costs four syncs: not for fewer entries than these. */
+#define RON_SPAN_MIN         32768
+
+/* A checkpoint of little state costs next to nothing, but not nothing. */
+#define RON_CHECKPOINT_MIN   8192
+#define RON_CHECKPOINT_EACH  4          /* entries, for each account */
+
+/* While batches follow each other, a head is signed no more often. */
+#define RON_HEAD_US          5000
 
 #define RON_WAIT_US          100000
+#define RON_ENGINE_NAP_US    200
+#define RON_ENGINE_JOIN_MS   1000
 #define RON_FOLLOW_BYTES     (8 * 1024 * 1024)
 
 
+static ron_status_t ron_engine_lookup(ron_engine_t *en, ron_tag_kind_t kind,
+    ron_str_t scope, ron_str_t key, ron_tag_t *tag, uint64_t *seq,
+    ron_str_t *bytes, bool *durable);
 static ron_status_t ron_engine_open_parts(ron_engine_t *en, ron_buf_t *why);
 static ron_status_t ron_engine_open_tags(ron_engine_t *en);
 static ron_status_t ron_engine_newest_gen(ron_engine_t *en, ron_buf_t *why);
@@ -32,18 +45,11 @@ static ron_work_t *ron_engine_take_locked(ron_engine_t *en);
 static void ron_engine_run(ron_engine_t *en, ron_work_t *w);
 static bool ron_engine_failed(ron_engine_t *en);
 static ron_status_t ron_engine_ready(ron_engine_t *en);
-static ron_work_t *ron_work_get(ron_engine_t *en, uint32_t units);
-static void ron_work_free(ron_work_t *w);
-static void ron_work_put_back(ron_engine_t *en, ron_work_t *w);
-static void ron_list_push(ron_work_list_t *list, ron_work_t *w);
-static ron_work_t *ron_list_pop(ron_work_list_t *list);
 static ron_status_t ron_engine_forget_tags(ron_engine_t *en);
 static ron_status_t ron_engine_checkpoint(ron_engine_t *en, ron_work_t *w);
+static uint64_t ron_engine_checkpoint_due(const ron_engine_t *en);
 static void ron_engine_enqueue(ron_engine_t *en, ron_work_t *w);
-static void ron_engine_durable(ron_engine_t *en, ron_work_t *w, bool newest);
-static void ron_engine_publish(ron_engine_t *en, const ron_work_t *w);
-static void ron_engine_drift(ron_engine_t *en, uint64_t ours_us,
-    uint64_t wall_us);
+static void ron_engine_durable(ron_engine_t *en, const ron_work_t *w);
 
 
 void
@@ -53,7 +59,7 @@ ron_engine_conf_init(ron_engine_conf_t *conf)
 
     conf->store.digest = RON_DIGEST_BLAKE3;
     conf->store.wal_pages = 1000;
-    conf->checkpoint_n = 250000;
+    conf->checkpoint_n = 100000;
     conf->tag_ram = (size_t) 64 * 1024 * 1024;
     conf->key_ram = (size_t) 64 * 1024 * 1024;
     conf->key_ttl_ms = RON_DAY_MS;
@@ -78,8 +84,10 @@ ron_engine_open(const ron_engine_conf_t *conf, ron_engine_t **engine,
     }
 
     en->conf = *conf;
+    en->clock = conf->clock != NULL ? conf->clock : &en->own_clock;
     ron_buf_init(&en->scratch, 0);
     ron_buf_init(&en->found, 0);
+    ron_buf_init(&en->past, 0);
 
     status = ron_engine_open_parts(en, why);
 
@@ -103,7 +111,7 @@ ron_engine_open_parts(ron_engine_t *en, ron_buf_t *why)
 {
     ron_status_t  status;
 
-    if ((status = ron_mutex_create(&en->mutex)) != RON_OK
+    if ((status = ron_mutex_create(&en->mutex, RON_LOCK_ENGINE)) != RON_OK
         || (status = ron_cond_create(&en->wake)) != RON_OK
         || (status = ron_state_init(&en->state)) != RON_OK)
     {
@@ -156,6 +164,7 @@ ron_engine_open_tags(ron_engine_t *en)
     conf.dir = ron_store_dir(en->store);
     conf.ledger_id = en->meta.ledger_id;
     conf.fanout = 8;
+    conf.span = ron_max(en->conf.checkpoint_n * 2, (uint64_t) RON_SPAN_MIN);
     conf.read_only = true;
 
     conf.name = "tag";
@@ -297,6 +306,11 @@ ron_engine_start(ron_engine_t *en, void (*notify)(void *ctx), void *ctx)
     en->notify = notify;
     en->notify_ctx = ctx;
 
+    /* The writer before us may have died before it signed. */
+
+    en->head_seq = en->state.seq;
+    en->head_root = en->head.root;
+
     return ron_thread_start(&en->thread, "ron-committer", false,
                             ron_engine_thread, en);
 }
@@ -430,74 +444,6 @@ ron_engine_room(ron_engine_t *en)
 }
 
 
-/* ---- the clock ---------------------------------------------------------- */
-
-
-/*
- * Ledger time never falls and never jumps: it goes on with the monotonic
- * clock and leans towards the wall clock.  Only the first reading after the
- * ledger was opened may leap ahead, over the time that nobody measured.
- */
-
-uint64_t
-ron_engine_clock(ron_engine_t *en, uint64_t mono_us, uint64_t wall_ms)
-{
-    uint64_t  wall_us, ours_us, elapsed_us, lean_us;
-
-    wall_us = wall_ms * 1000;
-
-    if (en->clock_us == 0) {
-        ours_us = ron_max(en->head.time_ms * 1000, wall_us);
-
-    } else {
-        elapsed_us = mono_us - ron_min(en->clock_mono_us, mono_us);
-        ours_us = en->clock_us + elapsed_us;
-
-        /* What is too short to lean is saved for the next reading. */
-
-        en->clock_idle_us += elapsed_us;
-        lean_us = en->clock_idle_us / RON_CLOCK_SLEW;
-        en->clock_idle_us %= RON_CLOCK_SLEW;
-
-        if (wall_us > ours_us) {
-            ours_us += ron_min(lean_us, wall_us - ours_us);
-
-        } else {
-            ours_us -= ron_min(lean_us, ours_us - wall_us);
-        }
-    }
-
-    ours_us = ron_max(ours_us, en->state.time_ms * 1000);
-
-    ron_engine_drift(en, ours_us, wall_us);
-
-    en->clock_us = ours_us;
-    en->clock_mono_us = mono_us;
-
-    return ron_min(ours_us / 1000, RON_TIME_MAX);
-}
-
-
-static void
-ron_engine_drift(ron_engine_t *en, uint64_t ours_us, uint64_t wall_us)
-{
-    bool  far_off;
-
-    en->drift_ms = (ours_us > wall_us ? ours_us - wall_us : wall_us - ours_us)
-                   / 1000;
-    far_off = en->drift_ms > en->conf.clock_step_ms;
-
-    if (far_off && !en->drift_said) {
-        ron_log(RON_LOG_ERROR, "the wall clock is %llu ms %s ledger time,"
-                " which goes on without it: check the machine's clock",
-                (unsigned long long) en->drift_ms,
-                ours_us > wall_us ? "behind" : "ahead of");
-    }
-
-    en->drift_said = far_off;
-}
-
-
 /* ---- deciding ----------------------------------------------------------- */
 
 
@@ -611,17 +557,15 @@ ron_engine_forget_tags(ron_engine_t *en)
 
 /*
  * Which checkpoint this row vouches for, and the next slice of the one in
- * progress.  A generation is begun when enough was written since the last: as
- * many entries as there are accounts, so that it adds a third to the bytes of
- * a large ledger.  A slice is written when the entries since the last slice
- * took as many bytes as it did: checkpoints never cost more than the journal.
+ * progress.  A generation is begun when enough was written since the last.  A
+ * slice is written when the entries since the last slice took as many bytes as
+ * it did: checkpoints never cost more than the journal.
  */
 
 static ron_status_t
 ron_engine_checkpoint(ron_engine_t *en, ron_work_t *w)
 {
     uint32_t      size;
-    uint64_t      due;
     ron_hash_t    hash;
     ron_status_t  status;
 
@@ -634,9 +578,9 @@ ron_engine_checkpoint(ron_engine_t *en, ron_work_t *w)
         return RON_OK;
     }
 
-    due = ron_max(en->conf.checkpoint_n, en->state.accounts.n);
-
-    if (!en->ckpt.active && en->state.seq - en->ckpt.begun_seq >= due) {
+    if (!en->ckpt.active && en->state.seq - en->ckpt.begun_seq
+                            >= ron_engine_checkpoint_due(en))
+    {
         ron_ckpt_begin(&en->ckpt, &en->state, en->ckpt.gen + 1);
         en->ckpt_credit = 0;
     }
@@ -673,6 +617,29 @@ ron_engine_checkpoint(ron_engine_t *en, ron_work_t *w)
 }
 
 
+/*
+ * What comes after a checkpoint is what a restart replays, so that one of
+ * little state is taken far more often than `checkpoint_n` says: some entries
+ * for each account, a twentieth of the bytes.  One of much state comes once
+ * for as many entries as there are accounts, so that it adds a third to the
+ * bytes of a large ledger.
+ */
+
+static uint64_t
+ron_engine_checkpoint_due(const ron_engine_t *en)
+{
+    uint64_t  due, accounts;
+
+    accounts = en->state.accounts.n;
+
+    due = ron_max(accounts * RON_CHECKPOINT_EACH,
+                  (uint64_t) RON_CHECKPOINT_MIN);
+    due = ron_min(due, en->conf.checkpoint_n);
+
+    return ron_max(due, accounts);
+}
+
+
 static void
 ron_engine_enqueue(ron_engine_t *en, ron_work_t *w)
 {
@@ -681,9 +648,12 @@ ron_engine_enqueue(ron_engine_t *en, ron_work_t *w)
     ron_list_push(&en->queue, w);
     en->queue_units += w->pub.unit_n;
     en->queue_work += w->pub.work_n;
-    ron_cond_signal(en->wake);
 
     ron_mutex_unlock(en->mutex);
+
+    /* afterwards: who wakes up at once does not wait for the lock then */
+
+    ron_cond_signal(en->wake);
 }
 
 
@@ -697,14 +667,12 @@ ron_engine_next_expiry(const ron_engine_t *en)
 ron_status_t
 ron_engine_reap(ron_engine_t *en, ron_batch_t **batch)
 {
-    bool         newest;
     ron_work_t  *w;
 
     *batch = NULL;
 
     ron_mutex_lock(en->mutex);
     w = ron_list_pop(&en->done);
-    newest = (en->done.n == 0);
     ron_mutex_unlock(en->mutex);
 
     if (w == NULL) {
@@ -712,7 +680,7 @@ ron_engine_reap(ron_engine_t *en, ron_batch_t **batch)
     }
 
     if (w->pub.status == RON_OK && w->pub.count > 0) {
-        ron_engine_durable(en, w, newest);
+        ron_engine_durable(en, w);
     }
 
     *batch = &w->pub;
@@ -724,7 +692,7 @@ ron_engine_reap(ron_engine_t *en, ron_batch_t **batch)
 /* What the sequencer does with the news that a batch is durable. */
 
 static void
-ron_engine_durable(ron_engine_t *en, ron_work_t *w, bool newest)
+ron_engine_durable(ron_engine_t *en, const ron_work_t *w)
 {
     uint64_t  last;
 
@@ -745,22 +713,32 @@ ron_engine_durable(ron_engine_t *en, ron_work_t *w, bool newest)
         en->ckpt_kept = w->gen;
     }
 
-    if (newest) {
-        ron_engine_publish(en, w);
-    }
+    en->head_seq = last;
+    en->head_root = w->pub.root;
 }
 
 
-static void
-ron_engine_publish(ron_engine_t *en, const ron_work_t *w)
+void
+ron_engine_sign(ron_engine_t *en, bool idle)
 {
+    uint64_t               now_us;
     ron_buf_t              note;
     ron_checkpoint_note_t  cp;
 
+    if (en->head_seq == en->signed_seq) {
+        return;
+    }
+
+    now_us = ron_clock_mono_us();
+
+    if (!idle && now_us - en->signed_us < RON_HEAD_US) {
+        return;
+    }
+
     memset(&cp, 0, sizeof(cp));
     cp.origin = ron_signer_name(en->conf.signer);
-    cp.size = w->pub.seq + w->pub.count - 1;
-    cp.root = w->pub.root;
+    cp.size = en->head_seq;
+    cp.root = en->head_root;
 
     ron_buf_init(&note, RON_NOTE_MAX);
 
@@ -769,6 +747,9 @@ ron_engine_publish(ron_engine_t *en, const ron_work_t *w)
     }
 
     ron_buf_free(&note);
+
+    en->signed_seq = en->head_seq;
+    en->signed_us = now_us;
 }
 
 
@@ -816,140 +797,8 @@ ron_engine_quiesce(ron_engine_t *en, uint64_t timeout_ms)
             return RON_AGAIN;
         }
 
-        ron_sleep_us(200);
+        ron_sleep_us(RON_ENGINE_NAP_US);
     }
-}
-
-
-/* ---- batches ------------------------------------------------------------ */
-
-
-static ron_work_t *
-ron_work_get(ron_engine_t *en, uint32_t units)
-{
-    void        *p;
-    ron_work_t  *w;
-
-    w = en->free_works;
-
-    if (w != NULL) {
-        en->free_works = w->next;
-
-    } else {
-        w = calloc(1, sizeof(ron_work_t));
-        if (w == NULL) {
-            return NULL;
-        }
-
-        ron_buf_init(&w->body, 0);
-        ron_buf_init(&w->notes, 0);
-        ron_buf_init(&w->extra, 0);
-        ron_buf_init(&w->slice_body, 0);
-    }
-
-    w->next = NULL;
-
-    if (units > w->unit_cap) {
-        p = realloc(w->pub.units, units * sizeof(ron_unit_t *));
-        if (p == NULL) {
-            ron_work_put_back(en, w);
-            return NULL;
-        }
-
-        w->pub.units = p;
-
-        p = realloc(w->pub.outcomes, units * sizeof(ron_outcome_t));
-        if (p == NULL) {
-            ron_work_put_back(en, w);
-            return NULL;
-        }
-
-        w->pub.outcomes = p;
-        w->unit_cap = units;
-    }
-
-    w->pub.status = RON_AGAIN;
-    w->pub.unit_n = units;
-    w->pub.commit_us = 0;
-    w->pub.count = 0;
-    w->has_slice = false;
-    w->touched_n = 0;
-    w->result_n = 0;
-
-    ron_buf_reset(&w->body);
-    ron_buf_reset(&w->notes);
-    ron_buf_reset(&w->extra);
-    ron_buf_reset(&w->slice_body);
-
-    if (units != 0) {
-        memset(w->pub.outcomes, 0, units * sizeof(ron_outcome_t));
-    }
-
-    return w;
-}
-
-
-static void
-ron_work_put_back(ron_engine_t *en, ron_work_t *w)
-{
-    w->next = en->free_works;
-    en->free_works = w;
-}
-
-
-static void
-ron_work_free(ron_work_t *w)
-{
-    ron_buf_free(&w->body);
-    ron_buf_free(&w->notes);
-    ron_buf_free(&w->extra);
-    ron_buf_free(&w->slice_body);
-
-    free(w->pub.units);
-    free(w->pub.outcomes);
-    free(w->pub.balances);
-    free(w->results);
-    free(w->spans);
-    free(w->tags);
-    free(w->touched);
-    free(w);
-}
-
-
-static void
-ron_list_push(ron_work_list_t *list, ron_work_t *w)
-{
-    w->next = NULL;
-
-    if (list->tail == NULL) {
-        list->head = w;
-
-    } else {
-        list->tail->next = w;
-    }
-
-    list->tail = w;
-    list->n++;
-}
-
-
-static ron_work_t *
-ron_list_pop(ron_work_list_t *list)
-{
-    ron_work_t  *w;
-
-    w = list->head;
-
-    if (w != NULL) {
-        list->head = w->next;
-        list->n--;
-
-        if (list->head == NULL) {
-            list->tail = NULL;
-        }
-    }
-
-    return w;
 }
 
 
@@ -1068,8 +917,34 @@ ron_status_t
 ron_engine_lookup_key(ron_engine_t *en, ron_str_t scope, ron_str_t key,
     ron_str_t *bytes, bool *durable)
 {
+    uint64_t   seq;
+    ron_tag_t  tag;
+
+    return ron_engine_lookup(en, RON_TAG_KEY, scope, key, &tag, &seq, bytes,
+                             durable);
+}
+
+
+ron_status_t
+ron_engine_lookup_batch(ron_engine_t *en, ron_str_t cap, ron_str_t key,
+    ron_str_t *wire, bool *durable)
+{
     uint64_t      seq;
     ron_tag_t     tag;
+    ron_status_t  status;
+
+    status = ron_engine_lookup(en, RON_TAG_CAPKEY, cap, key, &tag, &seq, wire,
+                               durable);
+
+    return status == RON_OK ? ron_batch_find(en, seq, &tag, wire) : status;
+}
+
+
+static ron_status_t
+ron_engine_lookup(ron_engine_t *en, ron_tag_kind_t kind, ron_str_t scope,
+    ron_str_t key, ron_tag_t *tag, uint64_t *seq, ron_str_t *bytes,
+    bool *durable)
+{
     ron_entry_t   e;
     ron_status_t  status;
 
@@ -1082,11 +957,11 @@ ron_engine_lookup_key(ron_engine_t *en, ron_str_t scope, ron_str_t key,
         return RON_EINVAL;
     }
 
-    ron_tag_make(RON_TAG_KEY, scope, key, &tag);
-    status = ron_tag_find(en, RON_TAG_KEY, &tag, &seq);
+    ron_tag_make(kind, scope, key, tag);
+    status = ron_tag_find(en, kind, tag, seq);
 
     if (status == RON_OK) {
-        status = ron_entry_find(en, seq, &e, bytes);
+        status = ron_entry_find(en, *seq, &e, bytes);
     }
 
     if (status != RON_OK) {
@@ -1101,17 +976,10 @@ ron_engine_lookup_key(ron_engine_t *en, ron_str_t scope, ron_str_t key,
     }
 
     ron_mutex_lock(en->mutex);
-    *durable = !en->writer || seq <= en->durable_seq;
+    *durable = !en->writer || *seq <= en->durable_seq;
     ron_mutex_unlock(en->mutex);
 
     return RON_OK;
-}
-
-
-const ron_signer_t *
-ron_engine_signer(const ron_engine_t *en)
-{
-    return en->writer ? en->conf.signer : NULL;
 }
 
 
@@ -1143,7 +1011,8 @@ ron_engine_stat(ron_engine_t *en, ron_engine_stat_t *stat)
     stat->checkpoint_gen = en->ckpt_kept;
     stat->checkpoint_seq = en->ckpt_seq;
     stat->replayed = en->replayed;
-    stat->clock_drift_ms = en->drift_ms;
+    stat->clock_drift_ms = atomic_load_explicit(&en->clock->drift_us,
+                                                memory_order_relaxed) / 1000;
     stat->summed = en->summed;
     stat->conserved = en->conserved;
 }
@@ -1164,9 +1033,13 @@ ron_engine_close(ron_engine_t *en)
         ron_cond_signal(en->wake);
         ron_mutex_unlock(en->mutex);
 
-        while (ron_thread_join(en->thread, 1000) == RON_AGAIN) {
+        while (ron_thread_join(en->thread, RON_ENGINE_JOIN_MS) == RON_AGAIN) {
             /* void: an append ends, or the embedder gives up on all of us */
         }
+    }
+
+    if (!en->failed) {
+        ron_engine_sign(en, true);
     }
 
     while ((w = en->live) != NULL) {
@@ -1187,6 +1060,7 @@ ron_engine_close(ron_engine_t *en)
     ron_state_free(&en->state);
     ron_buf_free(&en->scratch);
     ron_buf_free(&en->found);
+    ron_buf_free(&en->past);
     ron_cond_destroy(en->wake);
     ron_mutex_destroy(en->mutex);
     free(en->tiles);

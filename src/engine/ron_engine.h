@@ -4,7 +4,7 @@
  *
  *     units -> [sequencer: decides, orders, assigns seq, encodes]
  *                   | batches (bounded)
- *              [committer: tree, append, fsync, head]
+ *              [committer: tree, append, fsync]
  *                   | batches, durable, in order
  *              -> outcomes
  *
@@ -32,17 +32,31 @@
 #include "ron_note.h"
 
 
+/*
+ * What of ledger time has to outlive an engine: in memory of the embedder that
+ * is lost with the machine's monotonic clock or before it.  One writer, the
+ * sequencer of whoever has the ledger; read by anybody.
+ */
+typedef struct {
+    _Atomic uint64_t  ahead_us;         /* of the monotonic clock; 0: unknown */
+    _Atomic uint64_t  drift_us;         /* the wall clock is off by so much */
+    _Atomic uint64_t  steps;            /* how often by over clock_step_ms */
+    _Atomic uint64_t  leaps;            /* openings that went ahead by more */
+} ron_ledger_clock_t;
+
+
 typedef struct {
     ron_store_conf_t     store;
     const ron_signer_t  *signer;            /* NULL: the ledger's own key */
     const char          *origin;            /* NULL: the signer's own name */
-    uint64_t             checkpoint_n;      /* entries between; 250 000 */
+    uint64_t             checkpoint_n;      /* entries between; 100 000 */
     size_t               tag_ram;           /* bytes; 64 MiB */
     size_t               key_ram;           /* bytes; 64 MiB */
     uint64_t             key_ttl_ms;        /* 24 h */
     uint32_t             batch_ops;         /* operations a batch; 1 024 */
     uint32_t             queue_batches;     /* between the owners; 2 */
     uint64_t             clock_step_ms;     /* alert over this; 5 000 */
+    ron_ledger_clock_t  *clock;             /* NULL: ends with the engine */
 } ron_engine_conf_t;
 
 
@@ -143,7 +157,13 @@ ron_status_t ron_engine_step(ron_engine_t *engine);
 /* How many batches ron_engine_decide() would take now. */
 uint32_t ron_engine_room(ron_engine_t *engine);
 
-/* Ledger time for a batch that is decided now. */
+/*
+ * Ledger time for a batch that is decided now, by the writer: it never falls
+ * and never jumps, but goes on with the monotonic clock and leans towards the
+ * wall clock.  Only where conf.clock knows nothing, at the first reading of a
+ * machine or a master that has begun anew, it may leap to the wall clock, over
+ * time that nobody measured.
+ */
 uint64_t ron_engine_clock(ron_engine_t *engine, uint64_t mono_us,
     uint64_t wall_ms);
 
@@ -164,6 +184,13 @@ uint64_t ron_engine_next_expiry(const ron_engine_t *engine);
 /* The next finished batch, in order; RON_AGAIN when there is none. */
 ron_status_t ron_engine_reap(ron_engine_t *engine, ron_batch_t **batch);
 void ron_engine_release(ron_engine_t *engine, ron_batch_t *batch);
+
+/*
+ * Signs and writes the head that was reaped last, after its callers have been
+ * told: at once when there is nothing else to do, at most every 5 ms while
+ * batches follow each other.  ron_engine_close() signs what is left.
+ */
+void ron_engine_sign(ron_engine_t *engine, bool idle);
 
 /* Waits until everything decided is durable, or the time is over. */
 ron_status_t ron_engine_quiesce(ron_engine_t *engine, uint64_t timeout_ms);
@@ -199,13 +226,17 @@ ron_status_t ron_engine_each_supply(ron_engine_t *engine,
 ron_status_t ron_engine_lookup_key(ron_engine_t *engine, ron_str_t scope,
     ron_str_t key, ron_str_t *bytes, bool *durable);
 
+/*
+ * The same for a batch's key, whose scope is the capability: *wire is the
+ * wire form of its outcome, with the entries that it made.
+ */
+ron_status_t ron_engine_lookup_batch(ron_engine_t *engine, ron_str_t cap,
+    ron_str_t key, ron_str_t *wire, bool *durable);
+
 ron_store_t *ron_engine_store(ron_engine_t *engine);
 
 /* The key that a ledger made for itself; RON_ENOTFOUND: it did not. */
 ron_status_t ron_signing_load(const char *dir, ron_signer_t **signer);
-
-/* What heads are signed with; NULL before the engine is the writer. */
-const ron_signer_t *ron_engine_signer(const ron_engine_t *engine);
 
 void ron_engine_stat(ron_engine_t *engine, ron_engine_stat_t *stat);
 

@@ -88,6 +88,14 @@ typedef struct {
     uint32_t     n;
 } ron_work_list_t;
 
+/* An empty batch with room for so many units; NULL: no memory. */
+ron_work_t *ron_work_get(ron_engine_t *en, uint32_t units);
+void ron_work_put_back(ron_engine_t *en, ron_work_t *w);
+void ron_work_free(ron_work_t *w);
+
+void ron_list_push(ron_work_list_t *list, ron_work_t *w);
+ron_work_t *ron_list_pop(ron_work_list_t *list);
+
 
 struct ron_engine_s {
     ron_engine_conf_t   conf;
@@ -108,13 +116,18 @@ struct ron_engine_s {
     uint64_t            ckpt_seq;
     int64_t             ckpt_credit;    /* bytes that slices may take */
 
+    ron_ledger_clock_t *clock;          /* conf.clock or own_clock */
+    ron_ledger_clock_t  own_clock;
     uint64_t            clock_mono_us;  /* ledger time `clock_us` was then */
-    uint64_t            clock_us;
+    uint64_t            clock_us;       /* 0: not read yet */
     uint64_t            clock_idle_us;  /* elapsed, not leaned for yet */
-    uint64_t            drift_ms;
     bool                drift_said;
 
     ron_row_t           head;           /* replayed or appended; no views */
+    uint64_t            head_seq;       /* durable; signed up to signed_seq */
+    ron_hash_t          head_root;
+    uint64_t            signed_seq;
+    uint64_t            signed_us;
     uint64_t            epoch;
     bool                writer;
     bool                summed;         /* as ron_engine_stat_t says */
@@ -122,6 +135,17 @@ struct ron_engine_s {
     uint64_t            replayed;
     ron_buf_t           scratch;
     ron_buf_t           found;
+
+    /*
+     * The row of the journal that was looked into last, and how far: who
+     * sends a long batch again asks for one entry of it after the other.
+     */
+
+    ron_buf_t           past;
+    uint64_t            past_seq;
+    uint64_t            past_count;     /* 0: none */
+    uint64_t            past_n;         /* entries before past_pos */
+    size_t              past_pos;
 
     ron_work_t         *now;            /* the batch that is being decided */
     ron_work_t         *free_works;
@@ -188,6 +212,10 @@ ron_status_t ron_entry_find(ron_engine_t *en, uint64_t seq, ron_entry_t *e,
 /* The note of a keyed batch whose first entry is `seq`. */
 ron_status_t ron_outcome_find(ron_engine_t *en, uint64_t seq,
     const ron_tag_t *tag, ron_hash_t *digest, ron_str_t *outcome);
+
+/* The same as it was told: in wire form, with the entries that it made. */
+ron_status_t ron_batch_find(ron_engine_t *en, uint64_t seq,
+    const ron_tag_t *tag, ron_str_t *wire);
 void ron_outcome_note(ron_buf_t *notes, const ron_tag_t *tag,
     const ron_hash_t *digest, const ron_outcome_t *outcome);
 

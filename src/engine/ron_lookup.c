@@ -8,14 +8,20 @@
 #include "ron_engine_impl.h"
 #include "ron_digest.h"
 
+#include <stdlib.h>
+
 
 #define RON_TAG_TEXT_MAX  1024
 
 
 static ron_work_t *ron_live_find(ron_engine_t *en, uint64_t seq);
 static ron_status_t ron_body_at(ron_str_t body, uint64_t n, ron_str_t *bytes);
+static ron_status_t ron_past_find(ron_engine_t *en, uint64_t seq,
+    ron_str_t *bytes);
 static ron_status_t ron_notes_find(ron_str_t notes, const ron_tag_t *tag,
     ron_hash_t *digest, ron_str_t *outcome);
+static ron_status_t ron_batch_entries(ron_engine_t *en,
+    ron_outcome_t *outcome, ron_buf_t *entries);
 
 
 /*
@@ -212,11 +218,74 @@ ron_body_at(ron_str_t body, uint64_t n, ron_str_t *bytes)
 }
 
 
+/*
+ * In the journal, which never changes a row.  A row has up to thousands of
+ * entries, so neither it nor what stands before an entry is read for each.
+ */
+
+static ron_status_t
+ron_past_find(ron_engine_t *en, uint64_t seq, ron_str_t *bytes)
+{
+    ron_rd_t      rd;
+    ron_row_t     row;
+    ron_str_t     rest;
+    ron_status_t  status;
+
+    if (seq < en->past_seq || seq - en->past_seq >= en->past_count) {
+
+        en->past_count = 0;
+
+        status = ron_reader_row(en->reader, seq, &row);
+        if (status != RON_OK) {
+            return status;
+        }
+
+        ron_buf_reset(&en->past);
+        ron_buf_put_str(&en->past, row.body);
+
+        if (ron_buf_status(&en->past) != RON_OK) {
+            return ron_buf_status(&en->past);
+        }
+
+        en->past_seq = row.seq;
+        en->past_count = row.count;
+        en->past_n = 0;
+        en->past_pos = 0;
+    }
+
+    if (seq - en->past_seq < en->past_n) {
+        en->past_n = 0;
+        en->past_pos = 0;
+    }
+
+    rest = ron_buf_str(&en->past);
+    rest.data += en->past_pos;
+    rest.len -= en->past_pos;
+
+    ron_rd_init(&rd, rest);
+
+    do {
+        status = ron_body_next(&rd, bytes);
+
+        if (status != RON_OK) {
+            en->past_count = 0;
+            return status == RON_ENOTFOUND ? ron_corrupt() : status;
+        }
+
+        en->past_n++;
+
+    } while (en->past_n <= seq - en->past_seq);
+
+    en->past_pos = en->past.len - ron_rd_left(&rd);
+
+    return RON_OK;
+}
+
+
 ron_status_t
 ron_entry_find(ron_engine_t *en, uint64_t seq, ron_entry_t *e,
     ron_str_t *bytes)
 {
-    ron_row_t     row;
     ron_str_t     view;
     ron_work_t   *w;
     ron_status_t  status;
@@ -230,10 +299,7 @@ ron_entry_find(ron_engine_t *en, uint64_t seq, ron_entry_t *e,
         status = ron_body_at(ron_buf_str(&w->body), seq - w->pub.seq, &view);
 
     } else {
-        status = ron_reader_row(en->reader, seq, &row);
-        if (status == RON_OK) {
-            status = ron_body_at(row.body, seq - row.seq, &view);
-        }
+        status = ron_past_find(en, seq, &view);
     }
 
     if (status != RON_OK) {
@@ -334,4 +400,91 @@ ron_outcome_find(ron_engine_t *en, uint64_t seq, const ron_tag_t *tag,
     *outcome = ron_buf_str(&en->scratch);
 
     return ron_buf_status(&en->scratch);
+}
+
+
+ron_status_t
+ron_batch_find(ron_engine_t *en, uint64_t seq, const ron_tag_t *tag,
+    ron_str_t *wire)
+{
+    ron_buf_t      entries;
+    ron_hash_t     digest;
+    ron_status_t   status;
+    ron_result_t  *results;
+    ron_outcome_t  outcome;
+
+    status = ron_outcome_find(en, seq, tag, &digest, wire);
+    if (status != RON_OK) {
+        return status == RON_ENOTFOUND ? ron_corrupt() : status;
+    }
+
+    results = malloc(RON_UNIT_OPS_MAX * sizeof(ron_result_t));
+    if (results == NULL) {
+        return RON_ENOMEM;
+    }
+
+    ron_buf_init(&entries, 0);
+
+    status = ron_outcome_decode(*wire, &outcome, results, RON_UNIT_OPS_MAX);
+
+    if (status == RON_OK) {
+        status = ron_batch_entries(en, &outcome, &entries);
+    }
+
+    /* the results have no view into the old bytes any more */
+
+    if (status == RON_OK) {
+        ron_buf_reset(&en->scratch);
+        status = ron_outcome_encode(&outcome, &en->scratch);
+        *wire = ron_buf_str(&en->scratch);
+    }
+
+    ron_buf_free(&entries);
+    free(results);
+
+    return status == RON_EINVAL || status == RON_ENOTFOUND ? ron_corrupt()
+                                                           : status;
+}
+
+
+/* Gives each result that was accepted the bytes of its entry. */
+
+static ron_status_t
+ron_batch_entries(ron_engine_t *en, ron_outcome_t *outcome,
+    ron_buf_t *entries)
+{
+    size_t         pos;
+    ron_entry_t    e;
+    ron_status_t   status;
+    ron_result_t  *r, *end;
+
+    end = outcome->results + outcome->result_n;
+
+    for (r = outcome->results; r < end; r++) {
+        r->bytes = ron_null_str;
+
+        if (r->reason != RON_REASON_OK) {
+            continue;
+        }
+
+        status = ron_entry_find(en, r->seq, &e, &r->bytes);
+        if (status != RON_OK) {
+            return status;
+        }
+
+        ron_buf_put_str(entries, r->bytes);
+    }
+
+    /* the buffer has stopped growing */
+
+    pos = 0;
+
+    for (r = outcome->results; r < end; r++) {
+        if (r->bytes.len != 0) {
+            r->bytes.data = entries->data + pos;
+            pos += r->bytes.len;
+        }
+    }
+
+    return ron_buf_status(entries);
 }

@@ -32,6 +32,8 @@ static ron_status_t ron_follow_entries(ron_engine_t *en,
     const ron_row_t *row);
 static ron_status_t ron_follow_tags(ron_engine_t *en, const ron_entry_t *e);
 static ron_status_t ron_recover_head(ron_engine_t *en, ron_buf_t *why);
+static ron_status_t ron_recover_root(ron_engine_t *en, uint64_t size,
+    ron_hash_t *root);
 
 
 ron_status_t
@@ -435,7 +437,6 @@ ron_recover_head(ron_engine_t *en, ron_buf_t *why)
     ron_buf_t              note;
     ron_hash_t             root;
     ron_status_t           status;
-    ron_tile_reader_t      tiles;
     ron_checkpoint_note_t  cp;
 
     ron_buf_init(&note, RON_NOTE_MAX);
@@ -461,9 +462,7 @@ ron_recover_head(ron_engine_t *en, ron_buf_t *why)
         status = ron_corrupt();
 
     } else if (cp.size > 0) {
-        tiles = (ron_tile_reader_t) { en->reader, en->meta.digest };
-        status = ron_proof_root(en->meta.digest, cp.size,
-                                ron_tile_from_reader, &tiles, &root);
+        status = ron_recover_root(en, cp.size, &root);
 
         if (status == RON_OK && !ron_hash_eq(&root, &cp.root)) {
             ron_buf_printf(why, "the head published at seq %llu has another"
@@ -476,4 +475,36 @@ ron_recover_head(ron_engine_t *en, ron_buf_t *why)
     ron_buf_free(&note);
 
     return status;
+}
+
+
+/*
+ * The root at a size.  Heads are published of whole commits, whose rows say
+ * it; the tree is asked only where one says nothing, for it reads a tile for
+ * each 256 entries of the last 65 536.
+ */
+
+static ron_status_t
+ron_recover_root(ron_engine_t *en, uint64_t size, ron_hash_t *root)
+{
+    ron_row_t          row;
+    ron_status_t       status;
+    ron_tile_reader_t  tiles;
+
+    if (size == en->state.seq) {
+        *root = en->head.root;
+        return RON_OK;
+    }
+
+    status = ron_reader_row(en->reader, size, &row);
+
+    if (status == RON_OK && row.seq + row.count - 1 == size) {
+        *root = row.root;
+        return RON_OK;
+    }
+
+    tiles = (ron_tile_reader_t) { en->reader, en->meta.digest };
+
+    return ron_proof_root(en->meta.digest, size, ron_tile_from_reader, &tiles,
+                          root);
 }

@@ -80,6 +80,7 @@ typedef struct {
     uint64_t    seq;                /* 0: a free record */
     uint64_t    expiry_ms;          /* 0: none */
     uint64_t    as_of;
+    uint64_t    time_ms;            /* of the entry; 0: its entry knows */
     ron_u128_t  left;
     uint32_t    account;
     uint32_t    to;

@@ -39,6 +39,7 @@
 
 #define RON_ACCOUNT_MAX     256
 #define RON_ASSET_MAX       32
+#define RON_CORR_MAX        128
 #define RON_ID_MAX          128
 #define RON_KEY_MAX         128
 #define RON_SCOPE_MAX       256

@@ -133,7 +133,8 @@ const ron_reason_info_t *ron_reason_info(ron_reason_t reason);
     X(EXPIRY,         "the expiry is not in the future")                      \
     X(ASSETS,         "too many assets")                                      \
     X(STORAGE,        "the storage failed")                                   \
-    X(MATCH,          "If-Match needs a batch about one account")
+    X(MATCH,          "If-Match needs a batch about one account")             \
+    X(CHECK,          "a service that checks refused it")
 
 
 #define RON_DETAIL_ENUM(name, text)  RON_DETAIL_##name,

@@ -8,8 +8,10 @@
  *
  *     unit     u8 type | u8 flags | u64 source_us | u64 deadline_us |
  *              [u64 match] | [u128 cap_daily] | [u128 account_daily] |
- *              [u128 account_total] | lstr cap | lstr key | varint n | ops
- *     op       u8 kind | varint fields | the fields present, in bit order
+ *              [u128 account_total] | [lstr corr] | lstr cap | lstr key |
+ *              varint n | ops
+ *     op       u8 kind | varint fields | the fields present, in bit order;
+ *              RON_F_TXID is u16 ledger | u48 time_ms
  *     outcome  u8 reason | u8 detail | u8 replayed | varint value |
  *              varint n | results
  *     result   u8 reason | u8 detail | u8 repeat | varint seq |
@@ -26,11 +28,15 @@
 #define RON_UNIT_F_CAP_DAILY      0x08
 #define RON_UNIT_F_ACCOUNT_DAILY  0x10
 #define RON_UNIT_F_ACCOUNT_TOTAL  0x20
-#define RON_UNIT_F_ALL            0x3f
+#define RON_UNIT_F_CORR           0x40
+#define RON_UNIT_F_ALL            0x7f
 
 
 static uint8_t ron_unit_flags(const ron_unit_t *unit);
-static void ron_op_encode(const ron_entry_t *op, ron_buf_t *out);
+static ron_status_t ron_unit_hash(const ron_unit_t *unit, uint32_t fields,
+    ron_buf_t *scratch, ron_hash_t *digest);
+static void ron_op_encode(const ron_entry_t *op, uint32_t fields,
+    ron_buf_t *out);
 static void ron_op_decode(ron_rd_t *rd, ron_entry_t *op);
 static void ron_op_decode_money(ron_rd_t *rd, ron_entry_t *op);
 static void ron_op_decode_rest(ron_rd_t *rd, ron_entry_t *op);
@@ -64,12 +70,16 @@ ron_unit_encode(const ron_unit_t *unit, ron_buf_t *out)
         ron_buf_put_u128(out, unit->account_total);
     }
 
+    if (flags & RON_UNIT_F_CORR) {
+        ron_buf_put_lstr(out, unit->corr);
+    }
+
     ron_buf_put_lstr(out, unit->cap);
     ron_buf_put_lstr(out, unit->key);
     ron_buf_put_varint(out, unit->op_n);
 
     for (uint32_t i = 0; i < unit->op_n; i++) {
-        ron_op_encode(&unit->ops[i], out);
+        ron_op_encode(&unit->ops[i], UINT32_MAX, out);
     }
 
     return ron_buf_status(out);
@@ -80,6 +90,22 @@ ron_status_t
 ron_unit_digest(const ron_unit_t *unit, ron_buf_t *scratch,
     ron_hash_t *digest)
 {
+    return ron_unit_hash(unit, UINT32_MAX, scratch, digest);
+}
+
+
+ron_status_t
+ron_unit_digest_old(const ron_unit_t *unit, ron_buf_t *scratch,
+    ron_hash_t *digest)
+{
+    return ron_unit_hash(unit, ~(uint32_t) RON_F_TXID, scratch, digest);
+}
+
+
+static ron_status_t
+ron_unit_hash(const ron_unit_t *unit, uint32_t fields, ron_buf_t *scratch,
+    ron_hash_t *digest)
+{
     memset(digest, 0, sizeof(ron_hash_t));
     ron_buf_reset(scratch);
 
@@ -87,7 +113,7 @@ ron_unit_digest(const ron_unit_t *unit, ron_buf_t *scratch,
     ron_buf_put_u8(scratch, unit->atomic);
 
     for (uint32_t i = 0; i < unit->op_n; i++) {
-        ron_op_encode(&unit->ops[i], scratch);
+        ron_op_encode(&unit->ops[i], fields, scratch);
     }
 
     if (ron_buf_status(scratch) == RON_OK) {
@@ -110,17 +136,18 @@ ron_unit_flags(const ron_unit_t *unit)
     flags |= unit->cap_daily != 0 ? RON_UNIT_F_CAP_DAILY : 0;
     flags |= unit->account_daily != 0 ? RON_UNIT_F_ACCOUNT_DAILY : 0;
     flags |= unit->account_total != 0 ? RON_UNIT_F_ACCOUNT_TOTAL : 0;
+    flags |= unit->corr.len != 0 ? RON_UNIT_F_CORR : 0;
 
     return (uint8_t) flags;
 }
 
 
 static void
-ron_op_encode(const ron_entry_t *op, ron_buf_t *out)
+ron_op_encode(const ron_entry_t *op, uint32_t fields, ron_buf_t *out)
 {
     uint32_t  f;
 
-    f = op->fields;
+    f = op->fields & fields;
 
     ron_buf_put_u8(out, (uint8_t) op->kind);
     ron_buf_put_varint(out, f);
@@ -176,6 +203,11 @@ ron_op_encode(const ron_entry_t *op, ron_buf_t *out)
     if (f & RON_F_SCHEMA) {
         ron_buf_put_varint(out, op->schema);
     }
+
+    if (f & RON_F_TXID) {
+        ron_buf_put_u16(out, op->ledger_id);
+        ron_buf_put_u48(out, op->time_ms);
+    }
 }
 
 
@@ -183,7 +215,7 @@ ron_op_encode(const ron_entry_t *op, ron_buf_t *out)
 #define RON_OP_FIELDS                                                         \
     (RON_F_ASSET | RON_F_ACCOUNT | RON_F_TO | RON_F_AMOUNT | RON_F_NONCE      \
      | RON_F_NONCE16 | RON_F_ID | RON_F_SOURCE | RON_F_REF | RON_F_EXPIRY     \
-     | RON_F_MEMO | RON_F_CAPREF | RON_F_SCHEMA)
+     | RON_F_MEMO | RON_F_CAPREF | RON_F_SCHEMA | RON_F_TXID)
 
 
 ron_status_t
@@ -218,12 +250,14 @@ ron_unit_decode(ron_str_t bytes, ron_unit_t *unit, ron_entry_t *ops,
                               ? ron_rd_u128(&rd) : 0;
     unit->account_total = (flags & RON_UNIT_F_ACCOUNT_TOTAL)
                               ? ron_rd_u128(&rd) : 0;
+    unit->corr = (flags & RON_UNIT_F_CORR) ? ron_rd_lstr(&rd) : ron_str("");
     unit->cap = ron_rd_lstr(&rd);
     unit->key = ron_rd_lstr(&rd);
     n = ron_rd_varint(&rd);
 
     if (rd.failed || n == 0 || n > ops_max || unit->cap.len > RON_CAP_MAX
-        || unit->key.len > RON_KEY_MAX)
+        || unit->key.len > RON_KEY_MAX || unit->corr.len > RON_CORR_MAX
+        || ((flags & RON_UNIT_F_CORR) && unit->corr.len == 0))
     {
         return RON_EINVAL;
     }
@@ -338,6 +372,12 @@ ron_op_decode_rest(ron_rd_t *rd, ron_entry_t *op)
         schema = ron_rd_varint(rd);
         rd->failed |= schema > UINT32_MAX;
         op->schema = (uint32_t) schema;
+    }
+
+    if (f & RON_F_TXID) {
+        op->ledger_id = ron_rd_u16(rd);
+        op->time_ms = ron_rd_u48(rd);
+        rd->failed |= !(f & RON_F_REF);
     }
 }
 

@@ -22,6 +22,12 @@
 
 #define RON_UNIT_OPS_MAX  16384
 
+/*
+ * In the fields of an operation and of no entry: `ref` came as a txid, and
+ * `ledger_id` and `time_ms` are what else that said.
+ */
+#define RON_F_TXID  0x80000
+
 
 typedef enum {
     RON_UNIT_INGEST = 1,        /* POST /ledger/ingest: entries */
@@ -43,6 +49,7 @@ typedef struct {
     ron_u128_t       account_total;     /* ceiling; 0: none */
     ron_str_t        cap;               /* "<kid>:<capability id>" */
     ron_str_t        key;               /* idempotency key, or idem_id */
+    ron_str_t        corr;              /* X-Corr-ID; empty: none */
     uint32_t         op_n;
     ron_entry_t     *ops;
 
@@ -66,6 +73,10 @@ ron_status_t ron_unit_decode(ron_str_t bytes, ron_unit_t *unit,
  * and when is not part of it.
  */
 ron_status_t ron_unit_digest(const ron_unit_t *unit, ron_buf_t *scratch,
+    ron_hash_t *digest);
+
+/* The same as it was before operations had RON_F_TXID: older notes have it. */
+ron_status_t ron_unit_digest_old(const ron_unit_t *unit, ron_buf_t *scratch,
     ron_hash_t *digest);
 
 

@@ -39,6 +39,15 @@ void ron_digest_leaf(ron_digest_t digest, const void *data, size_t len,
 void ron_digest_node(ron_digest_t digest, const ron_hash_t *left,
     const ron_hash_t *right, ron_hash_t *out);
 
+/*
+ * `n` nodes of one level: out[i] is that of pairs[2 * i] and pairs[2 * i + 1].
+ * `out` may be `pairs`.  Several are made at once where the processor can:
+ * ron_digest_lanes() of them, 1 where it cannot.
+ */
+void ron_digest_nodes(ron_digest_t digest, const ron_hash_t *pairs, size_t n,
+    ron_hash_t *out);
+size_t ron_digest_lanes(void);
+
 
 /* BLAKE3 for everything that is not the tree: at once, or in pieces. */
 

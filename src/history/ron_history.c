@@ -10,8 +10,6 @@
  */
 
 #include "ron_history_impl.h"
-#include "ron_amount.h"
-#include "ron_entry.h"
 #include "ron_log.h"
 #include "ron_port.h"
 
@@ -20,32 +18,6 @@
 
 
 #define RON_HISTORY_PAGE       ((size_t) 256 << 10)
-#define RON_HISTORY_CACHE_BITS 13
-
-
-typedef enum {
-    RON_HISTORY_BEGIN = 0,
-    RON_HISTORY_COMMIT,
-    RON_HISTORY_ROLLBACK,
-    RON_HISTORY_ENTRY,
-    RON_HISTORY_LINK,
-    RON_HISTORY_ACCOUNT_FIND,
-    RON_HISTORY_ACCOUNT_ADD,
-    RON_HISTORY_HOLD,
-    RON_HISTORY_HOLD_FIND,
-    RON_HISTORY_HOLD_USE,
-    RON_HISTORY_ROW,
-    RON_HISTORY_MARK,
-    RON_HISTORY_STMT_N
-} ron_history_stmt_t;
-
-
-/* Account numbers that were looked up lately; one slot a hash. */
-typedef struct {
-    int64_t   id;
-    uint32_t  len;
-    uint8_t   name[RON_ACCOUNT_MAX];
-} ron_history_name_t;
 
 
 struct ron_history_s {
@@ -57,8 +29,7 @@ struct ron_history_s {
     ron_mutex_t         *mutex;         /* of the next */
     sqlite3             *open;          /* db, while it may be interrupted */
     sqlite3             *db;
-    sqlite3_stmt        *stmt[RON_HISTORY_STMT_N];
-    ron_history_name_t  *names;
+    ron_history_rows_t  *rows;
     uint64_t             watermark;
     ron_hash_t           chain;         /* of the commit that ends there */
 
@@ -76,7 +47,7 @@ static const char  ron_history_pragmas[] =
     "PRAGMA temp_store = MEMORY;"
     "PRAGMA secure_delete = OFF;"
     "PRAGMA cache_size = -32768;"
-    "PRAGMA wal_autocheckpoint = 4000;"
+    "PRAGMA wal_autocheckpoint = 16000;"
     "PRAGMA journal_size_limit = 67108864";
 
 
@@ -143,27 +114,6 @@ static const char  ron_history_schema[] =
     "INSERT INTO watermark VALUES (1, 0, 0, zeroblob(32));";
 
 
-static const char  *const ron_history_sql[RON_HISTORY_STMT_N] = {
-    [RON_HISTORY_BEGIN] = "BEGIN IMMEDIATE",
-    [RON_HISTORY_COMMIT] = "COMMIT",
-    [RON_HISTORY_ROLLBACK] = "ROLLBACK",
-    [RON_HISTORY_ENTRY] = "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, "
-                          "?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-    [RON_HISTORY_LINK] = "INSERT INTO account_entries VALUES (?1, ?2)",
-    [RON_HISTORY_ACCOUNT_FIND] = "SELECT id FROM accounts WHERE name = ?1",
-    [RON_HISTORY_ACCOUNT_ADD] = "INSERT INTO accounts (name, first_seq) "
-                                "VALUES (?1, ?2)",
-    [RON_HISTORY_HOLD] = "INSERT INTO holds VALUES (?1, ?2, ?3, ?4, ?5, ?5, "
-                         "?6, NULL)",
-    [RON_HISTORY_HOLD_FIND] = "SELECT remaining FROM holds WHERE seq = ?1",
-    [RON_HISTORY_HOLD_USE] = "UPDATE holds SET remaining = ?2, "
-                             "closed_seq = ?3 WHERE seq = ?1",
-    [RON_HISTORY_ROW] = "INSERT INTO commits VALUES (?1, ?2, ?3, ?4, ?5)",
-    [RON_HISTORY_MARK] = "UPDATE watermark SET seq = ?1, time_ms = ?2, "
-                         "chain = ?3",
-};
-
-
 static ron_status_t ron_history_lock(ron_history_t *h, ron_buf_t *why);
 static ron_status_t ron_history_connect(ron_history_t *h, ron_buf_t *why);
 static ron_status_t ron_history_connect_once(ron_history_t *h);
@@ -176,18 +126,6 @@ static ron_status_t ron_history_check(ron_history_t *h, ron_buf_t *why);
 static bool ron_history_gone(ron_history_t *h);
 static ron_status_t ron_history_project(ron_history_t *h);
 static ron_status_t ron_history_row(void *ctx, const ron_row_t *row);
-static ron_status_t ron_history_entry(ron_history_t *h, const ron_row_t *row,
-    const ron_entry_t *e);
-static ron_status_t ron_history_link(ron_history_t *h, ron_str_t name,
-    uint64_t seq);
-static ron_status_t ron_history_account_id(ron_history_t *h, ron_str_t name,
-    uint64_t seq, int64_t *id);
-static ron_status_t ron_history_hold(ron_history_t *h, const ron_entry_t *e,
-    const char *amount);
-static ron_status_t ron_history_hold_use(ron_history_t *h,
-    const ron_entry_t *e);
-static ron_status_t ron_history_run(ron_history_t *h, ron_history_stmt_t no);
-static void ron_history_bind(sqlite3_stmt *stmt, int i, ron_str_t s);
 
 
 ron_status_t
@@ -250,14 +188,7 @@ ron_history_open(ron_store_t *store, ron_history_t **history, ron_buf_t *why)
     }
 
     h = calloc(1, sizeof(ron_history_t));
-
-    if (h != NULL) {
-        h->names = calloc((size_t) 1 << RON_HISTORY_CACHE_BITS,
-                          sizeof(ron_history_name_t));
-    }
-
-    if (h == NULL || h->names == NULL) {
-        free(h);
+    if (h == NULL) {
         return RON_ENOMEM;
     }
 
@@ -265,7 +196,11 @@ ron_history_open(ron_store_t *store, ron_history_t **history, ron_buf_t *why)
     h->meta = *ron_store_meta(store);
     h->lock_fd = RON_FD_NONE;
 
-    status = ron_mutex_create(&h->mutex);
+    status = ron_history_rows_create(&h->rows);
+
+    if (status == RON_OK) {
+        status = ron_mutex_create(&h->mutex, RON_LOCK_PROJECTOR);
+    }
 
     if (status == RON_OK) {
         status = ron_history_lock(h, why);
@@ -413,16 +348,7 @@ ron_history_connect_once(ron_history_t *h)
         status = ron_history_create(h);
     }
 
-    for (unsigned i = 0; status == RON_OK && i < RON_HISTORY_STMT_N; i++) {
-        if (sqlite3_prepare_v3(h->db, ron_history_sql[i], -1,
-                               SQLITE_PREPARE_PERSISTENT, &h->stmt[i], NULL)
-            != SQLITE_OK)
-        {
-            return ron_history_failed(h->db);
-        }
-    }
-
-    return status;
+    return status == RON_OK ? ron_history_rows_open(h->rows, h->db) : status;
 }
 
 
@@ -569,10 +495,7 @@ ron_history_disconnect(ron_history_t *h)
     h->open = NULL;
     ron_mutex_unlock(h->mutex);
 
-    for (unsigned i = 0; i < RON_HISTORY_STMT_N; i++) {
-        (void) sqlite3_finalize(h->stmt[i]);
-        h->stmt[i] = NULL;
-    }
+    ron_history_rows_close(h->rows);
 
     /* else the last one to close it moves all of the log into the database */
 
@@ -584,8 +507,6 @@ ron_history_disconnect(ron_history_t *h)
     (void) sqlite3_close(h->db);
     h->db = NULL;
     h->watermark = 0;
-    memset(h->names, 0, sizeof(ron_history_name_t)
-                        << RON_HISTORY_CACHE_BITS);
 }
 
 
@@ -649,7 +570,7 @@ ron_history_close(ron_history_t *h)
 
     ron_reader_close(h->reader);
     ron_file_close(h->lock_fd);
-    free(h->names);
+    ron_history_rows_free(h->rows);
     free(h);
 }
 
@@ -719,8 +640,8 @@ ron_history_step(ron_history_t *h, uint32_t max_n, ron_buf_t *why)
 
     rc = sqlite3_extended_errcode(h->db) & 0xff;
 
-    if (!sqlite3_get_autocommit(h->db)) {
-        (void) ron_history_run(h, RON_HISTORY_ROLLBACK);
+    if (h->seq != h->watermark || !sqlite3_get_autocommit(h->db)) {
+        ron_history_rows_undo(h->rows);
     }
 
     /* Level: but is it still the same journal? */
@@ -753,9 +674,8 @@ ron_history_step(ron_history_t *h, uint32_t max_n, ron_buf_t *why)
 static ron_status_t
 ron_history_project(ron_history_t *h)
 {
-    uint64_t       next;
-    ron_status_t   status, page;
-    sqlite3_stmt  *mark;
+    uint64_t      next;
+    ron_status_t  status, page;
 
     status = RON_OK;
     page = RON_OK;
@@ -777,14 +697,7 @@ ron_history_project(ron_history_t *h)
         return RON_ENOTFOUND;
     }
 
-    mark = h->stmt[RON_HISTORY_MARK];
-    sqlite3_bind_int64(mark, 1, (sqlite3_int64) h->seq);
-    sqlite3_bind_int64(mark, 2, (sqlite3_int64) h->time_ms);
-    sqlite3_bind_blob(mark, 3, h->seq_chain.b, RON_HASH_LEN, SQLITE_STATIC);
-
-    status = ron_history_run(h, RON_HISTORY_MARK);
-
-    return status == RON_OK ? ron_history_run(h, RON_HISTORY_COMMIT) : status;
+    return ron_history_rows_commit(h->rows, h->seq, h->time_ms, &h->seq_chain);
 }
 
 
@@ -793,11 +706,7 @@ ron_history_project(ron_history_t *h)
 static ron_status_t
 ron_history_row(void *ctx, const ron_row_t *row)
 {
-    ron_rd_t        rd;
-    ron_str_t       bytes;
-    ron_entry_t     e;
     ron_status_t    status;
-    sqlite3_stmt   *stmt;
     ron_history_t  *h = ctx;
 
     if (h->left == 0) {
@@ -812,31 +721,7 @@ ron_history_row(void *ctx, const ron_row_t *row)
         return ron_corrupt();
     }
 
-    status = sqlite3_get_autocommit(h->db)
-             ? ron_history_run(h, RON_HISTORY_BEGIN) : RON_OK;
-
-    ron_rd_init(&rd, row->body);
-
-    while (status == RON_OK && ron_body_next(&rd, &bytes) == RON_OK) {
-        status = ron_entry_decode(bytes, &e);
-
-        if (status == RON_OK) {
-            status = ron_history_entry(h, row, &e);
-        }
-    }
-
-    if (status != RON_OK) {
-        return status;
-    }
-
-    stmt = h->stmt[RON_HISTORY_ROW];
-    sqlite3_bind_int64(stmt, 1, (sqlite3_int64) row->seq);
-    sqlite3_bind_int64(stmt, 2, (sqlite3_int64) row->count);
-    sqlite3_bind_int64(stmt, 3, (sqlite3_int64) row->time_ms);
-    sqlite3_bind_int64(stmt, 4, (sqlite3_int64) row->epoch);
-    sqlite3_bind_blob(stmt, 5, row->root.b, RON_HASH_LEN, SQLITE_STATIC);
-
-    status = ron_history_run(h, RON_HISTORY_ROW);
+    status = ron_history_rows_put(h->rows, row);
 
     if (status == RON_OK) {
         h->seq = row->seq + row->count - 1;
@@ -846,253 +731,4 @@ ron_history_row(void *ctx, const ron_row_t *row)
     }
 
     return status;
-}
-
-
-static ron_status_t
-ron_history_entry(ron_history_t *h, const ron_row_t *row,
-    const ron_entry_t *e)
-{
-    char           amount[RON_AMOUNT_MAX];
-    uint32_t       f;
-    ron_status_t   status;
-    sqlite3_stmt  *s;
-
-    f = e->fields;
-    s = h->stmt[RON_HISTORY_ENTRY];
-    (void) ron_amount_print(e->amount, amount);
-
-    (void) sqlite3_clear_bindings(s);
-    sqlite3_bind_int64(s, 1, (sqlite3_int64) e->seq);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64) e->time_ms);
-    sqlite3_bind_text(s, 3, ron_kind_name(e->kind), -1, SQLITE_STATIC);
-    ron_history_bind(s, 4, e->account);
-    sqlite3_bind_text(s, 7, amount, -1, SQLITE_STATIC);
-    ron_history_bind(s, 6, e->asset);
-    sqlite3_bind_int64(s, 14, (sqlite3_int64) row->seq);
-
-    if (f & RON_F_TO) {
-        ron_history_bind(s, 5, e->to);
-    }
-
-    if (f & RON_F_NONCE) {
-        sqlite3_bind_int64(s, 8, (sqlite3_int64) e->nonce);
-    }
-
-    if (f & RON_F_ID) {
-        ron_history_bind(s, 9, e->id);
-    }
-
-    if (f & RON_F_SOURCE) {
-        sqlite3_bind_int64(s, 10, (sqlite3_int64) e->source_ms);
-    }
-
-    if (f & RON_F_REF) {
-        sqlite3_bind_int64(s, 11, (sqlite3_int64) e->ref);
-    }
-
-    if (f & RON_F_POSTING) {
-        sqlite3_bind_int64(s, 12, (sqlite3_int64) e->posting_first);
-    }
-
-    if (f & RON_F_EXPIRY) {
-        sqlite3_bind_int64(s, 13, (sqlite3_int64) e->expiry_ms);
-    }
-
-    status = ron_history_run(h, RON_HISTORY_ENTRY);
-
-    if (status == RON_OK && e->account.len != 0) {
-        status = ron_history_link(h, e->account, e->seq);
-    }
-
-    if (status == RON_OK && e->to.len != 0 && !ron_str_eq(e->to, e->account)) {
-        status = ron_history_link(h, e->to, e->seq);
-    }
-
-    if (status == RON_OK && e->kind == RON_KIND_HOLD) {
-        status = ron_history_hold(h, e, amount);
-    }
-
-    if (status == RON_OK && (e->kind == RON_KIND_CAPTURE
-                             || e->kind == RON_KIND_RELEASE))
-    {
-        status = ron_history_hold_use(h, e);
-    }
-
-    return status;
-}
-
-
-static ron_status_t
-ron_history_link(ron_history_t *h, ron_str_t name, uint64_t seq)
-{
-    int64_t        id;
-    ron_status_t   status;
-
-    status = ron_history_account_id(h, name, seq, &id);
-
-    if (status != RON_OK) {
-        return status;
-    }
-
-    sqlite3_bind_int64(h->stmt[RON_HISTORY_LINK], 1, id);
-    sqlite3_bind_int64(h->stmt[RON_HISTORY_LINK], 2, (sqlite3_int64) seq);
-
-    return ron_history_run(h, RON_HISTORY_LINK);
-}
-
-
-static ron_status_t
-ron_history_account_id(ron_history_t *h, ron_str_t name, uint64_t seq,
-    int64_t *id)
-{
-    int                  rc;
-    uint64_t             hash;
-    ron_status_t         status;
-    sqlite3_stmt        *s;
-    ron_history_name_t  *slot;
-
-    hash = UINT64_C(0xcbf29ce484222325);
-
-    for (size_t i = 0; i < name.len; i++) {
-        hash = (hash ^ name.data[i]) * UINT64_C(0x100000001b3);
-    }
-
-    slot = &h->names[(hash ^ hash >> 32)
-                     & (((size_t) 1 << RON_HISTORY_CACHE_BITS) - 1)];
-
-    if (slot->len == name.len
-        && memcmp(slot->name, name.data, name.len) == 0)
-    {
-        *id = slot->id;
-        return RON_OK;
-    }
-
-    s = h->stmt[RON_HISTORY_ACCOUNT_FIND];
-    ron_history_bind(s, 1, name);
-    rc = sqlite3_step(s);
-    *id = rc == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
-    (void) sqlite3_reset(s);
-
-    if (rc == SQLITE_DONE) {
-        s = h->stmt[RON_HISTORY_ACCOUNT_ADD];
-        ron_history_bind(s, 1, name);
-        sqlite3_bind_int64(s, 2, (sqlite3_int64) seq);
-        status = ron_history_run(h, RON_HISTORY_ACCOUNT_ADD);
-
-        if (status != RON_OK) {
-            return status;
-        }
-
-        *id = sqlite3_last_insert_rowid(h->db);
-
-    } else if (rc != SQLITE_ROW) {
-        return ron_history_failed(h->db);
-    }
-
-    if (name.len <= sizeof(slot->name)) {
-        slot->id = *id;
-        slot->len = (uint32_t) name.len;
-        memcpy(slot->name, name.data, name.len);
-    }
-
-    return RON_OK;
-}
-
-
-static ron_status_t
-ron_history_hold(ron_history_t *h, const ron_entry_t *e, const char *amount)
-{
-    sqlite3_stmt  *s;
-
-    s = h->stmt[RON_HISTORY_HOLD];
-    (void) sqlite3_clear_bindings(s);
-    sqlite3_bind_int64(s, 1, (sqlite3_int64) e->seq);
-    ron_history_bind(s, 2, e->account);
-    ron_history_bind(s, 4, e->asset);
-    sqlite3_bind_text(s, 5, amount, -1, SQLITE_STATIC);
-
-    if (e->fields & RON_F_TO) {
-        ron_history_bind(s, 3, e->to);
-    }
-
-    if (e->fields & RON_F_EXPIRY) {
-        sqlite3_bind_int64(s, 6, (sqlite3_int64) e->expiry_ms);
-    }
-
-    return ron_history_run(h, RON_HISTORY_HOLD);
-}
-
-
-static ron_status_t
-ron_history_hold_use(ron_history_t *h, const ron_entry_t *e)
-{
-    int            rc;
-    char           text[RON_AMOUNT_MAX];
-    ron_u128_t     left;
-    ron_status_t   status;
-    sqlite3_stmt  *s;
-
-    s = h->stmt[RON_HISTORY_HOLD_FIND];
-    sqlite3_bind_int64(s, 1, (sqlite3_int64) e->ref);
-    rc = sqlite3_step(s);
-    status = RON_OK;
-    left = 0;
-
-    if (rc == SQLITE_ROW) {
-        status = ron_amount_parse(
-                     ron_cstr((const char *) sqlite3_column_text(s, 0)),
-                     &left);
-    }
-
-    (void) sqlite3_reset(s);
-
-    if (rc != SQLITE_ROW) {
-        return rc == SQLITE_DONE ? ron_corrupt() : ron_history_failed(h->db);
-    }
-
-    if (status != RON_OK || ron_amount_sub(left, e->amount, &left) != RON_OK) {
-        return ron_corrupt();
-    }
-
-    (void) ron_amount_print(left, text);
-
-    s = h->stmt[RON_HISTORY_HOLD_USE];
-    (void) sqlite3_clear_bindings(s);
-    sqlite3_bind_int64(s, 1, (sqlite3_int64) e->ref);
-    sqlite3_bind_text(s, 2, text, -1, SQLITE_STATIC);
-
-    if (left == 0) {
-        sqlite3_bind_int64(s, 3, (sqlite3_int64) e->seq);
-    }
-
-    return ron_history_run(h, RON_HISTORY_HOLD_USE);
-}
-
-
-static ron_status_t
-ron_history_run(ron_history_t *h, ron_history_stmt_t no)
-{
-    int  rc;
-
-    rc = sqlite3_step(h->stmt[no]);
-
-    if (rc != SQLITE_DONE) {
-        ron_status_t  status = ron_history_failed(h->db);
-
-        (void) sqlite3_reset(h->stmt[no]);
-        return status;
-    }
-
-    (void) sqlite3_reset(h->stmt[no]);
-
-    return RON_OK;
-}
-
-
-static void
-ron_history_bind(sqlite3_stmt *stmt, int i, ron_str_t s)
-{
-    sqlite3_bind_text64(stmt, i, s.len ? (const char *) s.data : "", s.len,
-                        SQLITE_STATIC, SQLITE_UTF8);
 }

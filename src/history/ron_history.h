@@ -35,7 +35,7 @@
 #define RON_HISTORY_LOCK  "history.lock"
 
 /* Entries of one transaction, when the caller has no wish. */
-#define RON_HISTORY_STEP  2000
+#define RON_HISTORY_STEP  20000
 
 
 /* ---- the projector ------------------------------------------------------ */
@@ -101,6 +101,12 @@ ron_status_t ron_history_thread_start(const ron_store_conf_t *conf,
 /* From any thread; waits for nobody. */
 void ron_history_thread_stat(ron_history_thread_t *thread,
     ron_history_stat_t *stat);
+
+/*
+ * It ends as soon as it can, in the middle of a step if need be; waits for
+ * nobody.  What is left to do is ron_history_thread_stop().
+ */
+void ron_history_thread_cancel(ron_history_thread_t *thread);
 
 /* RON_AGAIN when it did not end in time: ask again, it is being stopped. */
 ron_status_t ron_history_thread_stop(ron_history_thread_t *thread,

@@ -14,7 +14,13 @@
 
 
 /* How often it looks for more, and again after a failure. */
+/*
+ * Under load a step waits for company: the pages of accounts that many entries
+ * touch are then written once for all of them.
+ */
 #define RON_HISTORY_NAP_US    UINT64_C(200000)
+#define RON_HISTORY_LOAD_US   UINT64_C(500000)
+#define RON_HISTORY_LOAD_N    2000
 #define RON_HISTORY_RETRY_US  UINT64_C(1000000)
 
 
@@ -37,6 +43,7 @@ static ron_status_t ron_history_turn(ron_history_thread_t *t,
     ron_history_t **history, ron_buf_t *why);
 static void ron_history_report(ron_history_thread_t *t,
     const ron_history_t *history, ron_status_t status, const ron_buf_t *why);
+static uint64_t ron_history_nap(uint64_t entries);
 static void ron_history_end(ron_history_thread_t *t,
     ron_history_t **history);
 static bool ron_history_pause(ron_history_thread_t *t, uint64_t us);
@@ -74,7 +81,7 @@ ron_history_thread_start(const ron_store_conf_t *conf,
     }
 
     if (status == RON_OK) {
-        status = ron_mutex_create(&t->mutex);
+        status = ron_mutex_create(&t->mutex, RON_LOCK_HISTORY);
     }
 
     if (status == RON_OK) {
@@ -100,7 +107,7 @@ ron_history_thread_start(const ron_store_conf_t *conf,
 static void
 ron_history_main(void *arg)
 {
-    uint64_t               us;
+    uint64_t               us, before;
     ron_buf_t              why;
     ron_status_t           status;
     ron_history_t         *history;
@@ -111,10 +118,12 @@ ron_history_main(void *arg)
 
     for ( ;; ) {
         ron_buf_reset(&why);
+        before = history != NULL ? ron_history_watermark(history) : 0;
         status = ron_history_turn(t, &history, &why);
         ron_history_report(t, history, status, &why);
 
-        us = status == RON_OK ? 0
+        us = status == RON_OK
+             ? ron_history_nap(ron_history_watermark(history) - before)
              : status == RON_ENOTFOUND && history != NULL
                ? RON_HISTORY_NAP_US : RON_HISTORY_RETRY_US;
 
@@ -125,6 +134,20 @@ ron_history_main(void *arg)
 
     ron_history_end(t, &history);
     ron_buf_free(&why);
+}
+
+
+/* After a step of so many entries; a full one says that there are more. */
+
+static uint64_t
+ron_history_nap(uint64_t entries)
+{
+    if (entries >= RON_HISTORY_STEP) {
+        return 0;
+    }
+
+    return entries >= RON_HISTORY_LOAD_N ? RON_HISTORY_LOAD_US
+                                         : RON_HISTORY_NAP_US;
 }
 
 
@@ -155,6 +178,14 @@ ron_history_turn(ron_history_thread_t *t, ron_history_t **history,
 
     ron_mutex_lock(t->mutex);
     t->history = *history;
+
+    if (t->stopping && *history != NULL) {
+
+        /* it was not there yet when the others were told */
+
+        ron_history_abandon(*history);
+    }
+
     ron_mutex_unlock(t->mutex);
 
     if (status == RON_OK) {
@@ -198,7 +229,7 @@ ron_history_report(ron_history_thread_t *t, const ron_history_t *history,
         ron_log(RON_LOG_INFO, "history: projecting again");
 
     } else if (changed && status != RON_EFENCED) {
-        ron_log(RON_LOG_ERROR, "history: %.*s", (int) why->len,
+        ron_log(RON_LOG_WARN, "history: %.*s", (int) why->len,
                 why->len ? (const char *) why->data : "");
     }
 }
@@ -232,11 +263,9 @@ ron_history_thread_stat(ron_history_thread_t *t, ron_history_stat_t *stat)
 }
 
 
-ron_status_t
-ron_history_thread_stop(ron_history_thread_t *t, uint64_t timeout_ms)
+void
+ron_history_thread_cancel(ron_history_thread_t *t)
 {
-    ron_status_t  status;
-
     ron_mutex_lock(t->mutex);
     t->stopping = true;
 
@@ -246,6 +275,17 @@ ron_history_thread_stop(ron_history_thread_t *t, uint64_t timeout_ms)
 
     ron_cond_broadcast(t->cond);
     ron_mutex_unlock(t->mutex);
+
+    ron_thread_hurry(t->thread);
+}
+
+
+ron_status_t
+ron_history_thread_stop(ron_history_thread_t *t, uint64_t timeout_ms)
+{
+    ron_status_t  status;
+
+    ron_history_thread_cancel(t);
 
     status = ron_thread_join(t->thread, timeout_ms);
     if (status != RON_OK) {

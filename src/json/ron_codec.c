@@ -201,12 +201,22 @@ ron_base64_value(const char *digits, uint8_t c)
 size_t
 ron_hex_encode(ron_str_t in, char *out)
 {
-    size_t             i;
-    static const char  digits[] = "0123456789abcdef";
+    size_t  i;
+
+#define RON_HEX_ROW(h)                                                        \
+    h "0" h "1" h "2" h "3" h "4" h "5" h "6" h "7"                           \
+    h "8" h "9" h "a" h "b" h "c" h "d" h "e" h "f"
+
+    static const char  pairs[] =
+        RON_HEX_ROW("0") RON_HEX_ROW("1") RON_HEX_ROW("2") RON_HEX_ROW("3")
+        RON_HEX_ROW("4") RON_HEX_ROW("5") RON_HEX_ROW("6") RON_HEX_ROW("7")
+        RON_HEX_ROW("8") RON_HEX_ROW("9") RON_HEX_ROW("a") RON_HEX_ROW("b")
+        RON_HEX_ROW("c") RON_HEX_ROW("d") RON_HEX_ROW("e") RON_HEX_ROW("f");
+
+#undef RON_HEX_ROW
 
     for (i = 0; i < in.len; i++) {
-        out[2 * i] = digits[in.data[i] >> 4];
-        out[2 * i + 1] = digits[in.data[i] & 15];
+        memcpy(out + 2 * i, pairs + 2 * in.data[i], 2);
     }
 
     return 2 * in.len;
@@ -256,11 +266,20 @@ ron_hex_value(uint8_t c)
 size_t
 ron_crockford_encode(ron_u128_t v, char out[RON_CROCKFORD_LEN])
 {
-    size_t  i;
+    size_t    i;
+    uint64_t  high, low;
 
-    for (i = RON_CROCKFORD_LEN; i != 0; i--) {
-        out[i - 1] = ron_crockford[(unsigned) v & 31];
-        v >>= 5;
+    /* twelve digits are 60 bits, and words are faster than wide integers */
+
+    low = (uint64_t) v & ((UINT64_C(1) << 60) - 1);
+    high = (uint64_t) (v >> 60) & ((UINT64_C(1) << 60) - 1);
+
+    out[0] = ron_crockford[(unsigned) (v >> 125)];
+    out[1] = ron_crockford[(unsigned) (v >> 120) & 31];
+
+    for (i = 0; i < 12; i++) {
+        out[2 + i] = ron_crockford[high >> (55 - 5 * i) & 31];
+        out[14 + i] = ron_crockford[low >> (55 - 5 * i) & 31];
     }
 
     return RON_CROCKFORD_LEN;
@@ -325,15 +344,16 @@ ron_ulid_encode(uint64_t ms, const uint8_t random[RON_ULID_RANDOM_LEN],
     char out[RON_ULID_LEN])
 {
     size_t      i;
-    ron_u128_t  v;
+    uint64_t    high, low;
 
-    v = ms & UINT64_C(0xffffffffffff);
+    high = ms << 16 | (uint64_t) random[0] << 8 | random[1];
+    low = 0;
 
-    for (i = 0; i < RON_ULID_RANDOM_LEN; i++) {
-        v = v << 8 | random[i];
+    for (i = 2; i < RON_ULID_RANDOM_LEN; i++) {
+        low = low << 8 | random[i];
     }
 
-    return ron_crockford_encode(v, out);
+    return ron_crockford_encode((ron_u128_t) high << 64 | low, out);
 }
 
 
@@ -362,6 +382,12 @@ ron_status_t
 ron_time_print(uint64_t ms, char out[RON_TIME_LEN + 1])
 {
     uint32_t  year, month, day, rest;
+    uint64_t  second;
+
+    /* mostly it is the second that it was, and dividing is what costs */
+
+    static _Thread_local uint64_t  last = UINT64_MAX;
+    static _Thread_local char      text[] = "0000-00-00T00:00:00.000Z";
 
     out[0] = '\0';
 
@@ -369,18 +395,24 @@ ron_time_print(uint64_t ms, char out[RON_TIME_LEN + 1])
         return RON_ERANGE;
     }
 
-    ron_civil_from_days((uint32_t) (ms / RON_DAY_MS), &year, &month, &day);
-    rest = (uint32_t) (ms % RON_DAY_MS);
+    second = ms / 1000;
 
-    memcpy(out, "0000-00-00T00:00:00.000Z", RON_TIME_LEN + 1);
+    if (second != last) {
+        last = second;
+        ron_civil_from_days((uint32_t) (ms / RON_DAY_MS), &year, &month,
+                            &day);
+        rest = (uint32_t) (ms % RON_DAY_MS);
 
-    ron_digits_put(out, 4, year);
-    ron_digits_put(out + 5, 2, month);
-    ron_digits_put(out + 8, 2, day);
-    ron_digits_put(out + 11, 2, rest / 3600000);
-    ron_digits_put(out + 14, 2, rest / 60000 % 60);
-    ron_digits_put(out + 17, 2, rest / 1000 % 60);
-    ron_digits_put(out + 20, 3, rest % 1000);
+        ron_digits_put(text, 4, year);
+        ron_digits_put(text + 5, 2, month);
+        ron_digits_put(text + 8, 2, day);
+        ron_digits_put(text + 11, 2, rest / 3600000);
+        ron_digits_put(text + 14, 2, rest / 60000 % 60);
+        ron_digits_put(text + 17, 2, rest / 1000 % 60);
+    }
+
+    memcpy(out, text, RON_TIME_LEN + 1);
+    ron_digits_put(out + 20, 3, (uint32_t) (ms % 1000));
 
     return RON_OK;
 }

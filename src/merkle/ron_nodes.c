@@ -20,13 +20,18 @@
 #define NODES_WAITS    20
 
 
+/* What is looked at for each node lies apart from what is copied. */
+
 typedef struct {
     uint64_t    index;
     uint64_t    used;                   /* 0: empty */
     uint16_t    width;
     uint8_t     level;
-    ron_hash_t  hash[NODES_SLOT_N];
 } nodes_slot_t;
+
+typedef struct {
+    ron_hash_t  hash[NODES_SLOT_N];
+} nodes_body_t;
 
 struct ron_nodes_s {
     ron_digest_t   digest;
@@ -34,6 +39,7 @@ struct ron_nodes_s {
     ron_cond_t    *grown;
     bool           growing;
     nodes_slot_t  *slots;
+    nodes_body_t  *bodies;              /* of the slot of the same number */
     uint64_t       set_n;
     uint64_t       clock;
     uint64_t       root_size;           /* the last root that was made */
@@ -70,6 +76,7 @@ static void nodes_fold(ron_digest_t digest, const nodes_plan_t *plan,
     uint32_t range, ron_hash_t *out);
 static uint32_t nodes_at(unsigned height);
 static uint64_t nodes_tile(const nodes_need_t *need);
+static ron_hash_t *nodes_hashes(ron_nodes_t *nodes, const nodes_slot_t *slot);
 static nodes_slot_t *nodes_set(ron_nodes_t *nodes, unsigned level,
     uint64_t index);
 static nodes_slot_t *nodes_find(ron_nodes_t *nodes, unsigned level,
@@ -96,11 +103,16 @@ ron_nodes_create(ron_digest_t digest, size_t ram, ron_nodes_t **out)
     }
 
     nodes->digest = digest;
-    nodes->set_n = ron_max(ram / sizeof(nodes_slot_t) / NODES_WAYS, 1);
+    nodes->set_n = ron_max(ram / (sizeof(nodes_slot_t) + sizeof(nodes_body_t))
+                           / NODES_WAYS, 1);
     nodes->slots = calloc(nodes->set_n * NODES_WAYS, sizeof(nodes_slot_t));
+    nodes->bodies = calloc(nodes->set_n * NODES_WAYS, sizeof(nodes_body_t));
 
-    if (nodes->slots == NULL || ron_mutex_create(&nodes->lock) != RON_OK) {
+    if (nodes->slots == NULL || nodes->bodies == NULL
+        || ron_mutex_create(&nodes->lock, RON_LOCK_NODES) != RON_OK)
+    {
         free(nodes->slots);
+        free(nodes->bodies);
         free(nodes);
         return RON_ENOMEM;
     }
@@ -108,6 +120,7 @@ ron_nodes_create(ron_digest_t digest, size_t ram, ron_nodes_t **out)
     if (ron_cond_create(&nodes->grown) != RON_OK) {
         ron_mutex_destroy(nodes->lock);
         free(nodes->slots);
+        free(nodes->bodies);
         free(nodes);
         return RON_ENOMEM;
     }
@@ -125,6 +138,7 @@ ron_nodes_free(ron_nodes_t *nodes)
         ron_cond_destroy(nodes->grown);
         ron_mutex_destroy(nodes->lock);
         free(nodes->slots);
+        free(nodes->bodies);
         free(nodes);
     }
 }
@@ -320,6 +334,15 @@ nodes_find(ron_nodes_t *nodes, unsigned level, uint64_t index)
 }
 
 
+/* The hashes of a slot. */
+
+static ron_hash_t *
+nodes_hashes(ron_nodes_t *nodes, const nodes_slot_t *slot)
+{
+    return nodes->bodies[slot - nodes->slots].hash;
+}
+
+
 static bool
 nodes_fetch(ron_nodes_t *nodes, nodes_plan_t *plan, nodes_need_t **missing)
 {
@@ -329,6 +352,7 @@ nodes_fetch(ron_nodes_t *nodes, nodes_plan_t *plan, nodes_need_t **missing)
     nodes_slot_t  *slot;
 
     *missing = NULL;
+    slot = NULL;
     ron_mutex_lock(nodes->lock);
 
     for (uint32_t i = 0; i < plan->need_n && *missing == NULL; i++) {
@@ -337,13 +361,18 @@ nodes_fetch(ron_nodes_t *nodes, nodes_plan_t *plan, nodes_need_t **missing)
         h = need->height % NODES_HEIGHT;
         tile = nodes_tile(need);
         at = need->index - (tile << (NODES_HEIGHT - h));
-        slot = nodes_find(nodes, level, tile);
+
+        /* most of a path is in one tile */
+
+        if (slot == NULL || slot->index != tile || slot->level != level) {
+            slot = nodes_find(nodes, level, tile);
+        }
 
         if (slot == NULL || (at + 1) << h > slot->width) {
             *missing = need;
 
         } else {
-            need->hash = slot->hash[nodes_at(h) + at];
+            need->hash = nodes_hashes(nodes, slot)[nodes_at(h) + at];
         }
     }
 
@@ -457,7 +486,8 @@ nodes_grow(ron_nodes_t *nodes, ron_tile_t *tile, uint64_t size,
 
     if (slot != NULL) {
         known = ron_min(slot->width, tile->width);
-        memcpy(tile->hashes, slot->hash, known * sizeof(ron_hash_t));
+        memcpy(tile->hashes, nodes_hashes(nodes, slot),
+               known * sizeof(ron_hash_t));
     }
 
     ron_mutex_unlock(nodes->lock);
@@ -483,26 +513,20 @@ nodes_grow(ron_nodes_t *nodes, ron_tile_t *tile, uint64_t size,
 static void
 nodes_keep(ron_nodes_t *nodes, const ron_tile_t *tile)
 {
-    nodes_slot_t  *made, *slot, *set;
+    nodes_body_t  *made;
+    nodes_slot_t  *slot, *set;
 
-    made = malloc(sizeof(nodes_slot_t));
+    made = malloc(sizeof(nodes_body_t));
 
     if (made == NULL) {
         return;
     }
 
-    made->level = tile->level;
-    made->index = tile->index;
-    made->width = tile->width;
     memcpy(made->hash, tile->hashes, tile->width * sizeof(ron_hash_t));
 
     for (unsigned h = 1; h < NODES_HEIGHT; h++) {
-        for (uint32_t i = 0; (i + 1) << h <= tile->width; i++) {
-            ron_digest_node(nodes->digest,
-                            &made->hash[nodes_at(h - 1) + 2 * i],
-                            &made->hash[nodes_at(h - 1) + 2 * i + 1],
-                            &made->hash[nodes_at(h) + i]);
-        }
+        ron_digest_nodes(nodes->digest, &made->hash[nodes_at(h - 1)],
+                         tile->width >> h, &made->hash[nodes_at(h)]);
     }
 
     ron_mutex_lock(nodes->lock);
@@ -521,9 +545,12 @@ nodes_keep(ron_nodes_t *nodes, const ron_tile_t *tile)
 
     /* another thread may have brought a wider one meanwhile */
 
-    if (slot->width < made->width) {
-        made->used = ++nodes->clock;
-        *slot = *made;
+    if (slot->width < tile->width) {
+        slot->used = ++nodes->clock;
+        slot->index = tile->index;
+        slot->level = tile->level;
+        slot->width = tile->width;
+        memcpy(nodes_hashes(nodes, slot), made, sizeof(nodes_body_t));
     }
 
     ron_mutex_unlock(nodes->lock);

@@ -371,7 +371,6 @@ static void
 ron_tree_fold(ron_digest_t digest, const ron_hash_t *hashes, uint32_t n,
     ron_hash_t *out)
 {
-    uint32_t    i;
     ron_hash_t  half[RON_TILE_WIDTH / 2];
 
     RON_ASSERT(n != 0 && n <= RON_TILE_WIDTH && (n & (n - 1)) == 0);
@@ -381,14 +380,12 @@ ron_tree_fold(ron_digest_t digest, const ron_hash_t *hashes, uint32_t n,
         return;
     }
 
-    for (n /= 2, i = 0; i < n; i++) {
-        ron_digest_node(digest, &hashes[2 * i], &hashes[2 * i + 1], &half[i]);
-    }
+    n /= 2;
+    ron_digest_nodes(digest, hashes, n, half);
 
     while (n > 1) {
-        for (n /= 2, i = 0; i < n; i++) {
-            ron_digest_node(digest, &half[2 * i], &half[2 * i + 1], &half[i]);
-        }
+        n /= 2;
+        ron_digest_nodes(digest, half, n, half);
     }
 
     *out = half[0];

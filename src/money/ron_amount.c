@@ -246,10 +246,26 @@ ron_amount_print(ron_u128_t v, char buf[RON_AMOUNT_MAX])
 static char *
 ron_amount_digits(char *end, uint64_t v)
 {
-    do {
-        *--end = (char) ('0' + v % 10);
-        v /= 10;
-    } while (v != 0);
+    static const char  pairs[] =
+        "0001020304050607080910111213141516171819"
+        "2021222324252627282930313233343536373839"
+        "4041424344454647484950515253545556575859"
+        "6061626364656667686970717273747576777879"
+        "8081828384858687888990919293949596979899";
+
+    while (v >= 100) {
+        end -= 2;
+        memcpy(end, pairs + 2 * (v % 100), 2);
+        v /= 100;
+    }
+
+    if (v >= 10) {
+        end -= 2;
+        memcpy(end, pairs + 2 * v, 2);
+
+    } else {
+        *--end = (char) ('0' + v);
+    }
 
     return end;
 }

@@ -466,22 +466,6 @@ ron_client_send_scratch(ron_client_t *client, ron_frame_type_t type,
 
 
 ron_status_t
-ron_client_unit(ron_client_t *client, uint64_t call, const ron_unit_t *unit)
-{
-    ron_status_t  status;
-
-    ron_buf_reset(&client->scratch);
-    status = ron_unit_encode(unit, &client->scratch);
-
-    if (status != RON_OK && !client->scratch.failed) {
-        return status;
-    }
-
-    return ron_client_send_scratch(client, RON_FRAME_UNIT, call);
-}
-
-
-ron_status_t
 ron_client_unit_wire(ron_client_t *client, uint64_t call, ron_str_t wire)
 {
     return ron_client_send(client, RON_FRAME_UNIT, call, wire);
@@ -500,11 +484,11 @@ ron_client_balance(ron_client_t *client, uint64_t call, ron_str_t account,
 
 
 ron_status_t
-ron_client_lookup(ron_client_t *client, uint64_t call, ron_str_t scope,
-    ron_str_t key)
+ron_client_lookup(ron_client_t *client, uint64_t call,
+    const ron_msg_ask_t *ask)
 {
     ron_buf_reset(&client->scratch);
-    ron_msg_two_put(&client->scratch, scope, key);
+    ron_msg_ask_put(&client->scratch, ask);
 
     return ron_client_send_scratch(client, RON_FRAME_LOOKUP, call);
 }

@@ -125,17 +125,12 @@ uint64_t ron_client_call(ron_client_t *client);
  *     RON_ERANGE  longer than a frame: 413, never try again
  *     RON_EFULL   out_max bytes wait to be written: the helper is behind
  */
-ron_status_t ron_client_unit(ron_client_t *client, uint64_t call,
-    const ron_unit_t *unit);
-
-/* The same from bytes that ron_unit_encode() gave; for sending again. */
 ron_status_t ron_client_unit_wire(ron_client_t *client, uint64_t call,
-    ron_str_t wire);
-
+    ron_str_t wire);            /* as ron_unit_encode() gave it */
 ron_status_t ron_client_balance(ron_client_t *client, uint64_t call,
     ron_str_t account, ron_str_t asset);
 ron_status_t ron_client_lookup(ron_client_t *client, uint64_t call,
-    ron_str_t scope, ron_str_t key);
+    const ron_msg_ask_t *ask);
 ron_status_t ron_client_admin(ron_client_t *client, uint64_t call,
     ron_admin_t what, ron_str_t payload);
 

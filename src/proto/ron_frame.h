@@ -34,8 +34,9 @@
 #include "ron_buf.h"
 
 
-#define RON_FRAME_VERSION   1
+#define RON_FRAME_VERSION   3
 #define RON_FRAME_MAX       (1024 * 1024)
+#define RON_FRAME_CHUNK     (64 * 1024)     /* of a stream, either way */
 #define RON_FRAME_HEADER    16              /* with the length */
 #define RON_FRAME_MAC_LEN   32
 #define RON_FRAME_NONCE     32
@@ -101,7 +102,11 @@ ron_status_t ron_frame_next(ron_str_t bytes, ron_frame_t *frame,
 #define RON_FRAME_F_MORE  0x0001
 
 
-/* The lifecycle of the ledger, as STATE and the zone carry it. */
+/*
+ * The lifecycle of the ledger, as STATE and the zone carry it.  Draining ends
+ * in stopped, or past its deadline in aborting: what has no place in the
+ * journal yet is given up, and what has is waited for.
+ */
 
 #define RON_STATES(X)                                                         \
     X(STARTING, "starting")                                                   \
@@ -109,7 +114,8 @@ ron_status_t ron_frame_next(ron_str_t bytes, ron_frame_t *frame,
     X(RUNNING, "running")                                                     \
     X(DRAINING, "draining")                                                   \
     X(STOPPED, "stopped")                                                     \
-    X(SAFE_MODE, "safe_mode")
+    X(SAFE_MODE, "safe_mode")                                                 \
+    X(ABORTING, "aborting")
 
 typedef enum {
 #define RON_STATE_ENUM(name, text)  RON_STATE_##name,

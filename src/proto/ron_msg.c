@@ -23,6 +23,24 @@ ron_msg_outcome_put(ron_buf_t *out, const ron_msg_batch_t *batch,
 }
 
 
+ron_reason_t
+ron_msg_outcome_reason(ron_str_t payload)
+{
+    uint8_t     reason;
+    ron_rd_t    rd;
+    ron_hash_t  root;
+
+    ron_rd_init(&rd, payload);
+    ron_rd_hash(&rd, &root);
+    (void) ron_rd_u64(&rd);
+    (void) ron_rd_u64(&rd);
+    reason = ron_rd_u8(&rd);
+
+    return !rd.failed && reason < RON_REASON_N ? (ron_reason_t) reason
+                                               : RON_REASON_INTERNAL;
+}
+
+
 ron_status_t
 ron_msg_outcome_get(ron_str_t payload, ron_msg_batch_t *batch,
     ron_outcome_t *outcome, ron_result_t *results, uint32_t results_max)
@@ -129,9 +147,38 @@ ron_msg_two_get(ron_str_t payload, ron_str_t *a, ron_str_t *b)
 
 
 void
+ron_msg_ask_put(ron_buf_t *out, const ron_msg_ask_t *ask)
+{
+    ron_buf_put_lstr(out, ask->account);
+    ron_buf_put_lstr(out, ask->cap);
+    ron_buf_put_lstr(out, ask->key);
+}
+
+
+ron_status_t
+ron_msg_ask_get(ron_str_t payload, ron_msg_ask_t *ask)
+{
+    ron_rd_t  rd;
+
+    ron_rd_init(&rd, payload);
+    ask->account = ron_rd_lstr(&rd);
+    ask->cap = ron_rd_lstr(&rd);
+    ask->key = ron_rd_lstr(&rd);
+
+    if (ron_rd_end(&rd) != RON_OK) {
+        memset(ask, 0, sizeof(ron_msg_ask_t));
+        return RON_EINVAL;
+    }
+
+    return RON_OK;
+}
+
+
+void
 ron_msg_lookup_put(ron_buf_t *out, const ron_msg_lookup_t *lookup)
 {
     ron_buf_put_u8(out, (uint8_t) lookup->what);
+    ron_buf_put_u8(out, lookup->batch);
     ron_buf_put_lstr(out, lookup->entry);
 }
 
@@ -139,23 +186,26 @@ ron_msg_lookup_put(ron_buf_t *out, const ron_msg_lookup_t *lookup)
 ron_status_t
 ron_msg_lookup_get(ron_str_t payload, ron_msg_lookup_t *lookup)
 {
-    uint8_t   what;
+    uint8_t   what, batch;
     ron_rd_t  rd;
 
     memset(lookup, 0, sizeof(ron_msg_lookup_t));
 
     ron_rd_init(&rd, payload);
     what = ron_rd_u8(&rd);
+    batch = ron_rd_u8(&rd);
     lookup->entry = ron_rd_lstr(&rd);
 
     if (what >= RON_LOOKUP_N || ron_rd_end(&rd) != RON_OK
-        || (lookup->entry.len > 0) != (what == RON_LOOKUP_COMMITTED))
+        || (lookup->entry.len > 0) != (what == RON_LOOKUP_COMMITTED)
+        || batch > (what == RON_LOOKUP_COMMITTED))
     {
         memset(lookup, 0, sizeof(ron_msg_lookup_t));
         return RON_EINVAL;
     }
 
     lookup->what = (ron_lookup_t) what;
+    lookup->batch = batch;
 
     return RON_OK;
 }

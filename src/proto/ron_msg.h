@@ -7,8 +7,9 @@
  *     BALANCE_IS  u8 what (0 unknown, 1 found, 2 unavailable) |
  *                 u128 available | u128 held | u64 nonce | u64 version |
  *                 u64 seq | u64 time_ms
- *     LOOKUP      lstr scope | lstr key
- *     LOOKUP_IS   u8 what | lstr entry bytes
+ *     LOOKUP      lstr account | lstr capability | lstr key
+ *     LOOKUP_IS   u8 what | u8 batch | lstr entry bytes, or a batch's
+ *                 outcome wire form
  *     ADMIN       u8 what is asked | its own payload
  *     ADMIN_IS    u8 status | lstr text | varint n | n x (lstr, lstr)
  *     STATE       u8 state | lstr reason
@@ -59,6 +60,7 @@ typedef enum {
 
 typedef struct {
     ron_lookup_t  what;
+    bool          batch;                /* `entry` is an outcome's wire form */
     ron_str_t     entry;                /* canonical bytes, COMMITTED only */
 } ron_msg_lookup_t;
 
@@ -97,6 +99,9 @@ typedef struct {
 
 ron_status_t ron_msg_outcome_put(ron_buf_t *out, const ron_msg_batch_t *batch,
     const ron_outcome_t *outcome);
+/* Only the reason of it; RON_REASON_INTERNAL: it cannot be read. */
+ron_reason_t ron_msg_outcome_reason(ron_str_t payload);
+
 /* Room for the results is the caller's; RON_EFULL when there are more. */
 ron_status_t ron_msg_outcome_get(ron_str_t payload, ron_msg_batch_t *batch,
     ron_outcome_t *outcome, ron_result_t *results, uint32_t results_max);
@@ -105,9 +110,22 @@ void ron_msg_balance_put(ron_buf_t *out, const ron_msg_balance_t *balance);
 ron_status_t ron_msg_balance_get(ron_str_t payload,
     ron_msg_balance_t *balance);
 
-/* Two strings: BALANCE (account, asset) and LOOKUP (scope, key). */
+/* Two strings: BALANCE (account, asset). */
 void ron_msg_two_put(ron_buf_t *out, ron_str_t a, ron_str_t b);
 ron_status_t ron_msg_two_get(ron_str_t payload, ron_str_t *a, ron_str_t *b);
+
+/*
+ * LOOKUP: a key is an operation's of this account, or a batch's of this
+ * capability ("<kid>:<capability id>"; empty: batches are not asked for).
+ */
+typedef struct {
+    ron_str_t  account;
+    ron_str_t  cap;
+    ron_str_t  key;
+} ron_msg_ask_t;
+
+void ron_msg_ask_put(ron_buf_t *out, const ron_msg_ask_t *ask);
+ron_status_t ron_msg_ask_get(ron_str_t payload, ron_msg_ask_t *ask);
 
 void ron_msg_lookup_put(ron_buf_t *out, const ron_msg_lookup_t *lookup);
 ron_status_t ron_msg_lookup_get(ron_str_t payload, ron_msg_lookup_t *lookup);

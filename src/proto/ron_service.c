@@ -8,14 +8,17 @@
  *         |            |   +--- checks failed ----+     |   | drain
  *         |            |                          v     |   v
  *         +------------+----------------------> SAFE <--+  DRAINING
- *           cannot open            append failed  MODE <----+  |
- *                                                 |  partial    v
- *                                                 +--------> STOPPED
+ *           cannot open            append failed  MODE <----+  |  \
+ *                                                 |  partial|  |   v late
+ *                                                 |         |  |  ABORTING
+ *                                                 |         +--|---+  |
+ *                                                 |            v      |
+ *                                                 +--------> STOPPED <+
  *
  * One turn of the loop: what the sockets brought; what the committer has
- * finished; what can be decided now; one write a connection.  In this order a
- * batch that just became durable makes room for the next one before anybody
- * waits for a socket.
+ * finished; what can be decided now; one write a connection; a signature of
+ * the head.  In this order a batch that just became durable makes room for the
+ * next one before anybody waits for a socket, and nobody waits for a signature.
  *
  * Safe mode closes the engine, because it holds decisions that never became
  * true, and opens it again as a follower: reading is always possible, and
@@ -39,6 +42,7 @@
 #define RON_SERVICE_CHUNK    (4 * 1024 * 1024)
 #define RON_SERVICE_STOP_US  20000          /* of a stop, for closing */
 #define RON_SERVICE_IDLE_US  1000000
+#define RON_SERVICE_NAP_US   200
 
 #define RON_EPOLL_WAKE       UINT64_C(0)
 #define RON_EPOLL_LISTENER   UINT64_C(0xffffffffffffffff)
@@ -63,6 +67,7 @@ static void ron_service_tick(ron_service_t *s, uint64_t now_us);
 static ron_status_t ron_service_open(ron_service_t *s);
 static ron_status_t ron_service_follow(ron_service_t *s);
 static ron_status_t ron_service_acquire(ron_service_t *s);
+static ron_status_t ron_service_probe(ron_service_t *s);
 static void ron_service_acquired(ron_service_t *s);
 static ron_status_t ron_service_read_head(ron_service_t *s);
 static void ron_service_refused(ron_service_t *s, ron_status_t status);
@@ -123,6 +128,11 @@ ron_service_start(const ron_service_conf_t *conf, ron_service_t **service)
     }
 
     s->conf = *conf;
+
+    if (s->conf.engine.clock == NULL) {
+        s->conf.engine.clock = &s->clock;
+    }
+
     s->epoll = -1;
     s->wake = -1;
     s->listener = -1;
@@ -318,6 +328,8 @@ ron_service_main(void *arg)
         }
 
         ron_service_peers_flush(s);
+
+        wait_us = ron_min(wait_us, ron_service_sign(s, now_us));
         wait_us = ron_min(wait_us, (uint64_t) RON_SERVICE_TICK_US);
     }
 
@@ -339,7 +351,7 @@ ron_service_events(ron_service_t *s, uint64_t wait_us)
         token = events[i].data.u64;
 
         if (token == RON_EPOLL_WAKE) {
-            while (read(s->wake, &count, sizeof(count)) > 0) { /* void */ }
+            (void) !read(s->wake, &count, sizeof(count));
 
         } else if (token == RON_EPOLL_LISTENER) {
             ron_service_accept(s);
@@ -373,8 +385,11 @@ ron_service_tick(ron_service_t *s, uint64_t now_us)
     s->tick_us = now_us + RON_SERVICE_TICK_US;
     ron_service_peers_expire(s, now_us);
 
+    /* ledger time is told of the wall clock, however little there is to do */
+
     if (s->writer) {
         ron_service_depths(s);
+        (void) ron_engine_clock(s->engine, now_us, ron_clock_wall_ms());
     }
 
     if (s->writer && s->listener == -1) {
@@ -411,6 +426,7 @@ ron_service_step(ron_service_t *s, uint64_t now_us)
         return ron_service_step_run(s, now_us);
 
     case RON_STATE_DRAINING:
+    case RON_STATE_ABORTING:
         return ron_service_step_drain(s, now_us);
 
     case RON_STATE_SAFE_MODE:
@@ -480,29 +496,39 @@ ron_service_step_run(ron_service_t *s, uint64_t now_us)
 static uint64_t
 ron_service_step_drain(ron_service_t *s, uint64_t now_us)
 {
+    bool      late;
     char      text[96];
     uint64_t  waited_us;
 
     ron_service_reap(s);
 
-    if (s->state != RON_STATE_DRAINING) {
+    if (s->state != RON_STATE_DRAINING && s->state != RON_STATE_ABORTING) {
         return 0;
     }
 
     waited_us = now_us - ron_min(s->drain_us, now_us);
+    late = waited_us >= s->conf.drain_ms * 1000;
 
-    if (waited_us < s->conf.drain_ms * 1000) {
+    if (!late) {
         ron_service_decide(s);
 
         if (s->state != RON_STATE_DRAINING) {
             return 0;
         }
 
-    } else {
+    } else if (s->state == RON_STATE_DRAINING
+               && (s->preval_n != 0 || s->reaped != s->decided))
+    {
+        (void) snprintf(text, sizeof(text), "the deadline of the drain passed, "
+                        "%u given up", (unsigned) s->preval_n);
+        ron_service_set_state(s, RON_STATE_ABORTING, text);
         ron_service_refuse_preval(s, RON_REASON_DRAINING);
     }
 
-    if (s->preval_n == 0 && s->reaped == s->decided) {
+    if (s->preval_n == 0 && s->reaped == s->decided
+        && (late || s->conf.admitted == NULL
+            || s->conf.admitted(s->conf.ctx) == 0))
+    {
         ron_service_drained(s);
         return 0;
     }
@@ -682,6 +708,7 @@ static ron_status_t
 ron_service_open(ron_service_t *s)
 {
     s->level = false;
+    s->open_us = ron_clock_mono_us();
     ron_buf_reset(&s->why);
 
     return ron_engine_open(&s->conf.engine, &s->engine, &s->why);
@@ -710,29 +737,15 @@ ron_service_follow(ron_service_t *s)
 }
 
 
-/*
- * Asks for the lock, and with it for all checks.  After a write that failed,
- * one beside the journal must succeed first.
- */
+/* Asks for the lock, and with it for all checks. */
 
 static ron_status_t
 ron_service_acquire(ron_service_t *s)
 {
     ron_status_t  status;
 
+    s->lock_us = ron_clock_mono_us();
     ron_buf_reset(&s->why);
-
-    if (s->probe) {
-        status = ron_store_probe(ron_engine_store(s->engine));
-
-        if (status != RON_OK) {
-            ron_buf_put_cstr(&s->why, "a page could not be written and"
-                             " synced beside the journal");
-            return RON_EIO;
-        }
-
-        s->probe = false;
-    }
 
     status = ron_engine_acquire(s->engine, &s->why);
     ron_service_summed(s);
@@ -745,6 +758,10 @@ ron_service_acquire(ron_service_t *s)
 
     if (status == RON_OK) {
         status = ron_service_check_published(s);
+
+        if (status == RON_OK) {
+            status = ron_service_probe(s);
+        }
 
         if (status != RON_OK) {
 
@@ -767,6 +784,24 @@ ron_service_acquire(ron_service_t *s)
     ron_service_acquired(s);
 
     return RON_OK;
+}
+
+
+/*
+ * The one before us may have been unable to write anything, the mark of its
+ * safe mode too: a page beside the journal must be written and synced first.
+ */
+
+static ron_status_t
+ron_service_probe(ron_service_t *s)
+{
+    if (ron_store_probe(ron_engine_store(s->engine)) == RON_OK) {
+        return RON_OK;
+    }
+
+    ron_buf_put_cstr(&s->why, "a page could not be written and synced beside"
+                     " the journal");
+    return RON_EIO;
 }
 
 
@@ -818,7 +853,6 @@ ron_service_acquired(ron_service_t *s)
     s->expiry_ms = 0;
     s->retry_us = 0;
     s->retry_delay_us = 0;
-    s->rejecting = false;
     s->gap = false;
 
     ron_service_gauge(s, RON_STAT_WRITER, 1);
@@ -837,6 +871,15 @@ ron_service_acquired(ron_service_t *s)
      */
     ron_service_unlisten(s, false);
     ron_service_bind_again(s);
+    ron_service_timed(s);
+
+    if (s->conf.drained) {
+        s->conf.drained = false;
+        s->drain_us = ron_clock_mono_us();
+        ron_service_set_state(s, RON_STATE_DRAINING, "drain");
+        return;
+    }
+
     ron_service_set_state(s, RON_STATE_RUNNING, "");
 }
 
@@ -933,7 +976,7 @@ ron_service_set_state(ron_service_t *s, ron_life_t state, const char *reason)
     ron_service_gauge(s, RON_STAT_STATE, state);
 
     ron_log(left || state == RON_STATE_SAFE_MODE ? RON_LOG_ERROR
-                                                 : RON_LOG_INFO,
+            : state == RON_STATE_ABORTING ? RON_LOG_WARN : RON_LOG_INFO,
             "ledger is %s%s%s%s%s%s, seq %llu", ron_state_name(state),
             reason[0] ? ": " : "", reason, left ? ", left safe mode (" : "",
             left ? ron_safe_info[s->safe].name : "", left ? ")" : "",
@@ -978,13 +1021,11 @@ ron_service_enter_safe(ron_service_t *s, ron_safe_t safe, const char *why)
 }
 
 
-/* The mark must outlive us; if it cannot, a successor must probe. */
+/* The mark must outlive us; if it cannot, there is the successor's probe. */
 
 static void
 ron_service_mark(ron_service_t *s)
 {
-    s->probe = true;
-
     if (s->engine == NULL
         || ron_store_mark_write(ron_engine_store(s->engine),
                                 ron_cstr(s->reason)) != RON_OK)
@@ -1146,7 +1187,7 @@ ron_service_finish(ron_service_t *s)
         }
 
         ron_service_peers_flush(s);
-        ron_sleep_us(200);
+        ron_sleep_us(RON_SERVICE_NAP_US);
     }
 
     ron_service_forget_preval(s);

@@ -60,6 +60,12 @@ typedef struct {
      */
     bool               unclean;
 
+    /*
+     * It had been told to drain and died: this one takes the ledger over and
+     * drains as well.
+     */
+    bool               drained;
+
     /* Takes snapshots when an operator asks; NULL: none are taken. */
     ron_snapshot_thread_t  *snapshots;
 
@@ -82,17 +88,27 @@ typedef struct {
     bool  (*allow)(void *ctx, uint32_t uid, uint32_t gid, uint32_t pid);
 
     /*
+     * How many requests were admitted and are not answered: each may still
+     * send a unit, which a drain waits for.  NULL: none.  Called on the
+     * sequencer's thread.
+     */
+    uint64_t  (*admitted)(void *ctx);
+
+    /*
      * Called on the sequencer's thread, never blocking: when the ledger has
      * been taken over and its head is known; for each unit of a durable batch
-     * and its outcome, and after the batch (for the zone); and on each change
-     * of state.  The reason of SAFE_MODE is a
-     * word of RON_SERVICE_SAFE, ": ", and a sentence.
+     * and its outcome, and after the batch (for the zone); for each balance
+     * that was asked for and is what durable entries up to `seq` make it, so
+     * that nobody has to ask again; and on each change of state.  The reason
+     * of SAFE_MODE is a word of RON_SERVICE_SAFE, ": ", and a sentence.
      */
     void  (*on_head)(void *ctx, uint64_t seq, uint64_t time_ms,
         const ron_hash_t *root);
     void  (*on_unit)(void *ctx, const ron_unit_t *unit,
         const ron_outcome_t *outcome, uint64_t time_ms);
     void  (*on_commit)(void *ctx, const ron_batch_t *batch);
+    void  (*on_balance)(void *ctx, const ron_balance_t *balance,
+        uint64_t seq);
     void  (*on_state)(void *ctx, ron_life_t state, const char *reason);
     void   *ctx;
 } ron_service_conf_t;

@@ -448,6 +448,8 @@ ron_peer_failed(ron_service_t *s, ron_peer_t *p, ron_status_t status)
 
     } else {
         ron_service_count(s, RON_STAT_PROTOCOL_ERRORS, 1);
+        ron_log(RON_LOG_WARN, "a peer of the ledger's socket is closed, for"
+                " what it sent is wrong: %s", ron_status_name(status));
     }
 
     ron_peer_doom(s, p);

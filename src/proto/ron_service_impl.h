@@ -69,6 +69,9 @@ typedef struct {
     ron_reply_t        reply;
     uint64_t           ticket;          /* batches decided until then */
     ron_msg_balance_t  balance;
+    uint16_t           account_len;
+    uint16_t           asset_len;       /* behind the account */
+    char               name[RON_ACCOUNT_MAX + RON_ASSET_MAX];
 } ron_wait_t;
 
 
@@ -136,15 +139,17 @@ struct ron_service_s {
     bool                  safe_ack;         /* an operator must say so */
     bool                  marked;           /* and the mark says it too */
     bool                  level;            /* follower has seen the head */
-    bool                  probe;            /* a write failed: try one first */
     bool                  gap;              /* found, and counted */
     bool                  unclean;
+    uint64_t              open_us;          /* the engine's, begun */
+    uint64_t              lock_us;          /* the lock asked for last */
     uint64_t              retry_us;
     uint64_t              retry_delay_us;
     uint64_t              drain_us;         /* when draining began */
     uint64_t              tick_us;
     uint64_t              expiry_us;        /* look at holds then */
     uint64_t              expiry_ms;        /* which hold that is for */
+    ron_ledger_clock_t    clock;            /* if the embedder keeps none */
     ron_buf_t             why;
     char                  reason[RON_MSG_REASON_MAX];
 
@@ -172,8 +177,9 @@ struct ron_service_s {
     ron_entry_t          *ops;              /* for decoding */
     uint64_t              decided;          /* batches given to the engine */
     uint64_t              reaped;
+    uint64_t              quiet_n;          /* the last one reaped, seen */
+    uint64_t              quiet_us;         /* nothing came: sign then */
     uint32_t              work_n;           /* of a wallet, in its hands */
-    bool                  rejecting;        /* commit is full: said once */
 
     ron_wait_t           *waits;
     uint32_t              wait_at;
@@ -224,6 +230,9 @@ void ron_service_found(ron_service_t *s, ron_status_t status);
 void ron_service_summed(ron_service_t *s);
 void ron_service_tried(ron_service_t *s, ron_status_t status);
 
+/* Says how long it took to become the writer, and what it read for that. */
+void ron_service_timed(ron_service_t *s);
+
 /* ron_service_conn.c */
 ron_status_t ron_service_listen(ron_service_t *s);
 void ron_service_unlisten(ron_service_t *s, bool unlink);
@@ -252,6 +261,9 @@ void ron_service_forget_preval(ron_service_t *s);
 void ron_service_reap(ron_service_t *s);
 void ron_service_decide(ron_service_t *s);
 void ron_service_waits_fail(ron_service_t *s);
+
+/* Signs the head when that keeps nobody waiting; in how long to ask again. */
+uint64_t ron_service_sign(ron_service_t *s, uint64_t now_us);
 
 /* ron_service_check.c */
 bool ron_service_name_dead(const ron_service_t *s);

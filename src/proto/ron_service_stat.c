@@ -140,3 +140,20 @@ ron_service_tried(ron_service_t *s, ron_status_t status)
         ron_service_count(s, RON_STAT_SYNC_FAILURES, 1);
     }
 }
+
+
+void
+ron_service_timed(ron_service_t *s)
+{
+    uint64_t           now_us;
+    ron_engine_stat_t  stat;
+
+    now_us = ron_clock_mono_us();
+    ron_engine_stat(s->engine, &stat);
+
+    ron_log(RON_LOG_INFO, "ledger taken over: %llu entries read, %llu ms to"
+            " level, %llu ms for the lock and the checks",
+            (unsigned long long) stat.replayed,
+            (unsigned long long) (s->lock_us - s->open_us) / 1000,
+            (unsigned long long) (now_us - s->lock_us) / 1000);
+}

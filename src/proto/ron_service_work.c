@@ -5,9 +5,10 @@
  *     read -> preval (bounded, drop oldest) -> engine (bounded by units,
  *     reject) -> durable -> answered
  *
- * A batch is what arrived while the previous one was written: whenever the
- * engine has room and preval is not empty, everything up to batch_ops
- * operations is decided at once, and nothing ever waits for company.
+ * A batch is what arrived while the previous one was written.  Units that are
+ * few wait for the end of that write and no longer: a commit costs the same for
+ * ten entries as for fifty.  Many are decided beside it, up to batch_ops
+ * operations at once, so that deciding them does not keep the disk waiting.
  *
  * Nobody is told anything about a batch that is not durable.  That holds for
  * balances and look-ups too: a balance that was read on top of such batches
@@ -20,6 +21,11 @@
 
 
 #define RON_EXPIRY_LOOK_US  1000000
+#define RON_QUIET_US        1000
+
+/* So many operations are worth a batch while another is being written. */
+#define RON_SERVICE_MANY    64
+#define RON_SERVICE_PART    16          /* of a queue is many, too */
 
 
 static ron_status_t ron_item_make(ron_service_t *s, const ron_reply_t *reply,
@@ -27,10 +33,11 @@ static ron_status_t ron_item_make(ron_service_t *s, const ron_reply_t *reply,
 static void ron_item_free(ron_item_t *item);
 static ron_item_t *ron_preval_pop(ron_service_t *s);
 static void ron_preval_push(ron_service_t *s, ron_item_t *item);
-static bool ron_preval_has(ron_service_t *s, ron_str_t scope, ron_str_t key);
+static bool ron_preval_has(ron_service_t *s, const ron_msg_ask_t *ask);
 static uint32_t ron_service_take(ron_service_t *s, uint32_t allowed);
 static bool ron_service_decide_one(ron_service_t *s, uint32_t allowed,
     uint64_t now_us);
+static bool ron_service_few(const ron_service_t *s);
 static void ron_service_backpressure(ron_service_t *s);
 static bool ron_service_expiry_due(ron_service_t *s, uint64_t now_us);
 static void ron_service_answer_batch(ron_service_t *s,
@@ -38,6 +45,10 @@ static void ron_service_answer_batch(ron_service_t *s,
 static void ron_service_published(ron_service_t *s, const ron_batch_t *batch);
 static void ron_service_waits_flush(ron_service_t *s);
 static void ron_service_wait_answer(ron_service_t *s, const ron_wait_t *wait);
+static void ron_service_wait_name(ron_wait_t *wait, ron_str_t account,
+    ron_str_t asset);
+static void ron_service_wait_publish(ron_service_t *s,
+    const ron_wait_t *wait);
 static ron_reason_t ron_service_doubt(ron_status_t status);
 
 
@@ -121,9 +132,11 @@ ron_service_got_unit(ron_service_t *s, const ron_reply_t *reply,
     switch (s->state) {
 
     case RON_STATE_RUNNING:
+    case RON_STATE_DRAINING:
+        /* Who drains is sent what was admitted before, and nothing else. */
         break;
 
-    case RON_STATE_DRAINING:
+    case RON_STATE_ABORTING:
     case RON_STATE_STOPPED:
         ron_service_refuse(s, reply, RON_REASON_DRAINING);
         return RON_OK;
@@ -247,7 +260,7 @@ ron_service_decide(ron_service_t *s)
 
     while (ron_engine_room(s->engine) > 0) {
 
-        if (s->preval_n == 0 && !ron_service_expiry_due(s, now_us)) {
+        if (ron_service_few(s) && !ron_service_expiry_due(s, now_us)) {
             break;
         }
 
@@ -266,6 +279,37 @@ ron_service_decide(ron_service_t *s)
     }
 
     ron_service_depths(s);
+}
+
+
+/*
+ * Nothing to decide, or too little beside a batch that is being written: less
+ * than makes a commit worth its price, and than matters to a queue.
+ */
+
+static bool
+ron_service_few(const ron_service_t *s)
+{
+    uint32_t           i, ops, many;
+    const ron_item_t  *item;
+
+    if (s->reaped == s->decided) {
+        return s->preval_n == 0;
+    }
+
+    many = ron_min(s->conf.queue_preval, s->conf.queue_commit)
+           / RON_SERVICE_PART;
+    many = ron_min(many, s->conf.engine.batch_ops);
+    many = ron_max(ron_min(many, (uint32_t) RON_SERVICE_MANY), 1u);
+
+    ops = 0;
+
+    for (i = 0; i < s->preval_n && ops < many; i++) {
+        item = s->preval[(s->preval_at + i) % s->conf.queue_preval];
+        ops += ron_max(item->unit.op_n, 1u);
+    }
+
+    return ops < many;
 }
 
 
@@ -346,7 +390,6 @@ ron_service_decide_one(ron_service_t *s, uint32_t allowed, uint64_t now_us)
         return false;
     }
 
-    s->rejecting = false;
     ron_service_count(s, RON_STAT_UNITS, n);
 
     return true;
@@ -359,21 +402,11 @@ static void
 ron_service_backpressure(ron_service_t *s)
 {
     ron_service_count(s, RON_STAT_COMMIT_REJECTS, s->preval_n);
-
-    if (!s->rejecting && s->preval_n > 0) {
-        s->rejecting = true;
-        ron_log(RON_LOG_WARN, "the committer is behind: %u units wait for it,"
-                " more are refused", s->conf.queue_commit);
-    }
-
     ron_service_refuse_preval(s, RON_REASON_BACKPRESSURE);
 }
 
 
-/*
- * The clock is asked only when a hold might have expired: asking it often
- * costs its slewing precision.
- */
+/* The clock is asked only when a hold might have expired. */
 
 static bool
 ron_service_expiry_due(ron_service_t *s, uint64_t now_us)
@@ -541,6 +574,40 @@ ron_service_published(ron_service_t *s, const ron_batch_t *batch)
 }
 
 
+/*
+ * A signature takes longer than everything else that this thread does for a
+ * lone request, and who was just told its outcome is woken on this processor.
+ * So the head is signed while a batch is being written, when there is nothing
+ * to do, or once nothing has come for a moment; never right after an answer.
+ */
+
+uint64_t
+ron_service_sign(ron_service_t *s, uint64_t now_us)
+{
+    if (!s->writer) {
+        return UINT64_MAX;
+    }
+
+    if (s->reaped != s->decided) {
+        ron_engine_sign(s->engine, false);
+        return UINT64_MAX;
+    }
+
+    if (s->quiet_n != s->reaped) {
+        s->quiet_n = s->reaped;
+        s->quiet_us = now_us + RON_QUIET_US;
+    }
+
+    if (now_us < s->quiet_us) {
+        return s->quiet_us - now_us;
+    }
+
+    ron_engine_sign(s->engine, true);
+
+    return UINT64_MAX;
+}
+
+
 /* ---- balances and look-ups ---------------------------------------------- */
 
 ron_status_t
@@ -565,7 +632,7 @@ ron_service_got_balance(ron_service_t *s, const ron_reply_t *reply,
 
     if (s->engine != NULL
         && (s->state == RON_STATE_RUNNING || s->state == RON_STATE_DRAINING
-            || s->level))
+            || s->state == RON_STATE_ABORTING || s->level))
     {
         status = ron_engine_balance(s->engine, account, asset, &balance);
     }
@@ -576,12 +643,17 @@ ron_service_got_balance(ron_service_t *s, const ron_reply_t *reply,
         wait.balance.held = balance.held;
         wait.balance.nonce = balance.nonce;
         wait.balance.version = balance.version;
+        ron_service_wait_name(&wait, account, asset);
 
     } else if (status != RON_ENOTFOUND) {
         wait.balance.unavailable = true;
     }
 
-    if (wait.balance.unavailable || s->reaped == s->decided) {
+    /* who is in nothing that was decided is in nothing that is durable */
+
+    if (wait.balance.unavailable || status == RON_ENOTFOUND
+        || s->reaped == s->decided)
+    {
         ron_service_wait_answer(s, &wait);
         return RON_OK;
     }
@@ -613,6 +685,54 @@ ron_service_wait_answer(ron_service_t *s, const ron_wait_t *wait)
     ron_msg_balance_put(&s->scratch, &balance);
     ron_service_answer(s, &wait->reply, RON_FRAME_BALANCE_IS,
                        ron_buf_str(&s->scratch));
+
+    ron_service_wait_publish(s, wait);
+}
+
+
+/* No name where there is no room for it: then it is only answered. */
+
+static void
+ron_service_wait_name(ron_wait_t *wait, ron_str_t account, ron_str_t asset)
+{
+    if (account.len > RON_ACCOUNT_MAX || asset.len > RON_ASSET_MAX) {
+        return;
+    }
+
+    memcpy(wait->name, account.data, account.len);
+    memcpy(wait->name + account.len, asset.data, asset.len);
+    wait->account_len = (uint16_t) account.len;
+    wait->asset_len = (uint16_t) asset.len;
+}
+
+
+/*
+ * What later batches have changed since was published with them, and must not
+ * be written over.
+ */
+
+static void
+ron_service_wait_publish(ron_service_t *s, const ron_wait_t *wait)
+{
+    ron_balance_t  balance;
+
+    if (s->conf.on_balance == NULL || !s->writer || !wait->balance.found
+        || wait->account_len == 0 || wait->ticket != s->reaped
+        || (s->state != RON_STATE_RUNNING && s->state != RON_STATE_DRAINING))
+    {
+        return;
+    }
+
+    balance.account.data = (const uint8_t *) wait->name;
+    balance.account.len = wait->account_len;
+    balance.asset.data = balance.account.data + balance.account.len;
+    balance.asset.len = wait->asset_len;
+    balance.available = wait->balance.available;
+    balance.held = wait->balance.held;
+    balance.nonce = wait->balance.nonce;
+    balance.version = wait->balance.version;
+
+    s->conf.on_balance(s->conf.ctx, &balance, s->seq);
 }
 
 
@@ -646,7 +766,7 @@ ron_service_waits_fail(ron_service_t *s)
 
 
 static bool
-ron_preval_has(ron_service_t *s, ron_str_t scope, ron_str_t key)
+ron_preval_has(ron_service_t *s, const ron_msg_ask_t *ask)
 {
     uint32_t           i;
     const ron_unit_t  *unit;
@@ -654,15 +774,18 @@ ron_preval_has(ron_service_t *s, ron_str_t scope, ron_str_t key)
     for (i = 0; i < s->preval_n; i++) {
         unit = &s->preval[(s->preval_at + i) % s->conf.queue_preval]->unit;
 
-        if (unit->type == RON_UNIT_INGEST || !ron_str_eq(unit->key, key)) {
+        if (unit->type == RON_UNIT_INGEST
+            || !ron_str_eq(unit->key, ask->key))
+        {
             continue;
         }
 
         /* The account of a Capture is not known before it is decided. */
 
-        if (unit->type == RON_UNIT_BATCH || unit->op_n == 0
-            || !(unit->ops[0].fields & RON_F_ACCOUNT)
-            || ron_str_eq(unit->ops[0].account, scope))
+        if (unit->type == RON_UNIT_BATCH
+            ? ron_str_eq(unit->cap, ask->cap)
+            : !(unit->ops[0].fields & RON_F_ACCOUNT)
+              || ron_str_eq(unit->ops[0].account, ask->account))
         {
             return true;
         }
@@ -677,11 +800,12 @@ ron_service_got_lookup(ron_service_t *s, const ron_reply_t *reply,
     ron_str_t payload)
 {
     bool              durable;
-    ron_str_t         scope, key, bytes;
+    ron_str_t         bytes;
     ron_status_t      status;
+    ron_msg_ask_t     ask;
     ron_msg_lookup_t  lookup;
 
-    if (ron_msg_two_get(payload, &scope, &key) != RON_OK) {
+    if (ron_msg_ask_get(payload, &ask) != RON_OK) {
         return RON_EINVAL;
     }
 
@@ -690,10 +814,16 @@ ron_service_got_lookup(ron_service_t *s, const ron_reply_t *reply,
 
     if (s->engine != NULL
         && (s->state == RON_STATE_RUNNING || s->state == RON_STATE_DRAINING
-            || s->level))
+            || s->state == RON_STATE_ABORTING || s->level))
     {
-        status = ron_engine_lookup_key(s->engine, scope, key, &bytes,
-                                       &durable);
+        status = ron_engine_lookup_key(s->engine, ask.account, ask.key,
+                                       &bytes, &durable);
+
+        if (status == RON_ENOTFOUND && ask.cap.len != 0) {
+            status = ron_engine_lookup_batch(s->engine, ask.cap, ask.key,
+                                             &bytes, &durable);
+            lookup.batch = (status == RON_OK);
+        }
 
         /*
          * What a follower reads of a writer that lives is on disk.  In safe
@@ -709,10 +839,11 @@ ron_service_got_lookup(ron_service_t *s, const ron_reply_t *reply,
 
         } else if (status == RON_OK) {
             lookup.what = RON_LOOKUP_PENDING;
+            lookup.batch = false;
 
         } else if (status == RON_ENOTFOUND) {
-            lookup.what = ron_preval_has(s, scope, key) ? RON_LOOKUP_PENDING
-                                                        : RON_LOOKUP_UNKNOWN;
+            lookup.what = ron_preval_has(s, &ask) ? RON_LOOKUP_PENDING
+                                                  : RON_LOOKUP_UNKNOWN;
         }
     }
 

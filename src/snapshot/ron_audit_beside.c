@@ -25,6 +25,8 @@ static ron_status_t ron_beside_history(ron_audit_run_t *au);
 static ron_status_t ron_beside_gens(ron_audit_run_t *au);
 static ron_status_t ron_beside_gen(ron_audit_run_t *au, uint64_t gen,
     uint32_t count, bool *compared);
+static ron_status_t ron_beside_stopped(ron_audit_run_t *au, uint64_t last_seq,
+    const ron_hash_t *next);
 static ron_status_t ron_beside_compare(ron_audit_run_t *au, ron_state_t *st,
     uint64_t gen);
 static ron_status_t ron_beside_follow(ron_audit_run_t *au, ron_state_t *st);
@@ -385,7 +387,7 @@ ron_beside_gen(ron_audit_run_t *au, uint64_t gen, uint32_t count,
         vouched = status == RON_OK && ron_hash_eq(&row.checkpoint, &hash);
 
         if (status == RON_OK && !vouched) {
-            status = RON_ECORRUPT;
+            status = ron_beside_stopped(au, last_seq, &row.checkpoint);
 
         } else if (status == RON_ENOTFOUND) {
             status = ron_beside_newest(au, &newest);
@@ -420,6 +422,25 @@ ron_beside_gen(ron_audit_run_t *au, uint64_t gen, uint32_t count,
     ron_state_free(&st);
 
     return status;
+}
+
+
+/*
+ * A writer that was stopped behind the last slice vouched for nothing, and its
+ * successor goes on with the checkpoint before: as ron_recover.c has it.
+ */
+
+static ron_status_t
+ron_beside_stopped(ron_audit_run_t *au, uint64_t last_seq,
+    const ron_hash_t *next)
+{
+    ron_row_t     row;
+    ron_status_t  status;
+
+    status = ron_reader_row(au->reader, last_seq, &row);
+
+    return status == RON_OK && !ron_hash_eq(next, &row.checkpoint)
+           ? RON_ECORRUPT : status;
 }
 
 

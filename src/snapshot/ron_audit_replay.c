@@ -36,7 +36,7 @@ ron_audit_replay_start(ron_audit_run_t *au)
     status = ron_state_init(&au->state);
 
     if (status == RON_OK) {
-        status = ron_mutex_create(&au->mutex);
+        status = ron_mutex_create(&au->mutex, RON_LOCK_REPLAY);
     }
 
     if (status == RON_OK) {

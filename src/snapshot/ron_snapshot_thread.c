@@ -108,7 +108,7 @@ ron_snapshot_thread_start(const ron_snapshot_thread_conf_t *conf,
     t->conf = *conf;
     t->conf.store.create = false;
 
-    status = ron_mutex_create(&t->mutex);
+    status = ron_mutex_create(&t->mutex, RON_LOCK_SNAPSHOT);
 
     if (status != RON_OK) {
         free(t);

@@ -592,6 +592,20 @@ ron_reader_rows(ron_reader_t *reader, uint64_t seq, size_t max_bytes,
 
 
 ron_status_t
+ron_reader_hold(ron_reader_t *reader)
+{
+    return reader->ops->hold(reader, true);
+}
+
+
+ron_status_t
+ron_reader_release(ron_reader_t *reader)
+{
+    return reader->ops->hold(reader, false);
+}
+
+
+ron_status_t
 ron_reader_tile(ron_reader_t *reader, uint8_t level, uint64_t index,
     ron_tile_t *tile)
 {
@@ -801,7 +815,7 @@ ron_tile_row(void *ctx, const ron_row_t *row)
 static ron_status_t
 ron_tile_from_tiles(ron_tile_reader_t *source, ron_tile_t *tile)
 {
-    unsigned      i, j, n;
+    unsigned      i, n;
     ron_tile_t    below;
     ron_status_t  status;
 
@@ -813,12 +827,8 @@ ron_tile_from_tiles(ron_tile_reader_t *source, ron_tile_t *tile)
             return status;
         }
 
-        for (n = RON_TILE_WIDTH; n > 1; n /= 2) {
-
-            for (j = 0; j < n / 2; j++) {
-                ron_digest_node(source->digest, &below.hashes[2 * j],
-                                &below.hashes[2 * j + 1], &below.hashes[j]);
-            }
+        for (n = RON_TILE_WIDTH / 2; n >= 1; n /= 2) {
+            ron_digest_nodes(source->digest, below.hashes, n, below.hashes);
         }
 
         tile->hashes[i] = below.hashes[0];

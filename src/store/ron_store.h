@@ -189,6 +189,17 @@ const char *ron_reader_error(const ron_reader_t *reader);
 /* The newest row; RON_ENOTFOUND in an empty ledger. */
 ron_status_t ron_reader_head(ron_reader_t *reader, ron_row_t *row);
 
+/*
+ * Calls between hold and release cost less: nothing is begun and ended for
+ * each.  In SQLite they see one state of the ledger, the first one's, and the
+ * writer cannot start its log over meanwhile, so it must be over in
+ * RON_READER_HOLD_US.  Once more of either changes nothing.
+ */
+#define RON_READER_HOLD_US  50000
+
+ron_status_t ron_reader_hold(ron_reader_t *reader);
+ron_status_t ron_reader_release(ron_reader_t *reader);
+
 /* The row that holds entry `seq`; RON_ENOTFOUND past the head. */
 ron_status_t ron_reader_row(ron_reader_t *reader, uint64_t seq,
     ron_row_t *row);

@@ -80,6 +80,7 @@ typedef struct {
                          uint64_t *gen, uint32_t *count, bool *complete);
     ron_status_t  (*slice)(ron_reader_t *reader, uint64_t gen, uint32_t no,
                            ron_slice_t *slice);
+    ron_status_t  (*hold)(ron_reader_t *reader, bool hold);
     void          (*close)(ron_reader_t *reader);
 } ron_reader_ops_t;
 

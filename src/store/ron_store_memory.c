@@ -165,6 +165,7 @@ static ron_status_t ron_memory_gen(ron_reader_t *reader, uint64_t max_gen,
     uint64_t *gen, uint32_t *count, bool *complete);
 static ron_status_t ron_memory_slice(ron_reader_t *reader, uint64_t gen,
     uint32_t no, ron_slice_t *slice);
+static ron_status_t ron_memory_hold(ron_reader_t *reader, bool hold);
 static void ron_memory_reader_close(ron_reader_t *reader);
 
 static uint64_t ron_memory_count(const ron_memory_region_t *region);
@@ -200,6 +201,7 @@ static const ron_reader_ops_t  ron_memory_reader_ops = {
     ron_memory_tile,
     ron_memory_gen,
     ron_memory_slice,
+    ron_memory_hold,
     ron_memory_reader_close
 };
 
@@ -1149,6 +1151,18 @@ ron_memory_slice(ron_reader_t *reader, uint64_t gen, uint32_t no,
     (void) slice;
 
     return RON_ENOTFOUND;
+}
+
+
+/* What is in the region stays where it is. */
+
+static ron_status_t
+ron_memory_hold(ron_reader_t *reader, bool hold)
+{
+    (void) reader;
+    (void) hold;
+
+    return RON_OK;
 }
 
 

@@ -62,14 +62,10 @@
 /* Rows of old generations that one ron_store_maintain() removes. */
 #define RON_SQLITE_FORGET_N      64
 
-/* What is read and written at a time when the WAL is written again. */
-#define RON_SQLITE_COPY          ((size_t) 256 << 10)
-
 
 static ron_status_t ron_sqlite_acquire(ron_store_t *store, uint64_t *epoch);
 static ron_status_t ron_sqlite_acquire_locked(ron_sqlite_t *s,
     uint64_t *epoch);
-static ron_status_t ron_sqlite_log_again(ron_sqlite_t *s);
 static ron_status_t ron_sqlite_setup(ron_sqlite_t *s);
 static ron_status_t ron_sqlite_setup_stmts(ron_sqlite_t *s);
 static ron_status_t ron_sqlite_settle(ron_sqlite_t *s);
@@ -300,57 +296,6 @@ ron_sqlite_acquire(ron_store_t *store, uint64_t *epoch)
 }
 
 
-/*
- * Writes the WAL over itself and syncs it.  A sync that failed, here or in a
- * writer that is gone, may have left pages that are read from the cache and
- * are not on the disk, and that no later sync will write: they are not dirty.
- * To append behind such a hole would be to promise what a power cut takes
- * away.  The bytes are the same, so readers do not notice.
- */
-
-static ron_status_t
-ron_sqlite_log_again(ron_sqlite_t *s)
-{
-    char           path[RON_SQLITE_PATH_MAX];
-    size_t         n;
-    uint8_t       *buf;
-    uint64_t       size, off;
-    ron_fd_t       fd;
-    ron_status_t   status;
-
-    ron_sqlite_path(s, RON_SQLITE_WAL, path);
-
-    status = ron_file_open(path, RON_OPEN_WRITE, &fd);
-
-    if (status != RON_OK) {
-        return status == RON_ENOTFOUND
-               ? RON_OK : ron_sqlite_file_failed(s, status, RON_SQLITE_WAL);
-    }
-
-    buf = malloc(RON_SQLITE_COPY);
-    status = buf != NULL ? ron_file_size(fd, &size) : RON_ENOMEM;
-
-    for (off = 0; status == RON_OK && off < size; off += n) {
-        n = (size_t) ron_min(size - off, (uint64_t) RON_SQLITE_COPY);
-        status = ron_file_pread(fd, buf, n, off);
-
-        if (status == RON_OK) {
-            status = ron_file_pwrite(fd, buf, n, off);
-        }
-    }
-
-    if (status == RON_OK) {
-        status = ron_file_sync(fd);
-    }
-
-    free(buf);
-    ron_file_close(fd);
-
-    return status == RON_OK
-           ? RON_OK : ron_sqlite_file_failed(s, status, RON_SQLITE_WAL);
-}
-
-
 static ron_status_t
 ron_sqlite_acquire_locked(ron_sqlite_t *s, uint64_t *epoch)
 {
@@ -358,15 +303,15 @@ ron_sqlite_acquire_locked(ron_sqlite_t *s, uint64_t *epoch)
     ron_status_t       status;
     ron_ledger_meta_t  meta;
 
-    status = ron_sqlite_log_again(s);
-    if (status != RON_OK) {
-        return status;
-    }
-
     status = ron_sqlite_connect(s->dir, ron_wal_vfs(s->vfs),
                                 SQLITE_OPEN_READWRITE,
                                 RON_SQLITE_WRITE_BUSY, &s->db,
                                 s->base.error);
+
+    if (status == RON_OK) {
+        status = ron_sqlite_log_again(s);
+    }
+
     if (status != RON_OK) {
         return status;
     }

@@ -128,6 +128,17 @@ ron_status_t ron_sqlite_create(ron_sqlite_t *s,
 ron_status_t ron_sqlite_sync_names(ron_sqlite_t *s);
 
 
+/* ---- ron_store_sqlite_log.c --------------------------------------------- */
+
+/*
+ * Writes the WAL once more, syncs it, and has its index made anew of what is
+ * there then.  The connection is open, and nothing was read through it yet.
+ * RON_AGAIN: somebody else writes, or checkpoints, for longer than
+ * RON_SQLITE_WRITE_BUSY.
+ */
+ron_status_t ron_sqlite_log_again(ron_sqlite_t *s);
+
+
 /* ---- ron_store_sqlite_page.c -------------------------------------------- */
 
 /* For the writer: both files, made if need be. */

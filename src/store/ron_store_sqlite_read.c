@@ -45,6 +45,8 @@ typedef struct {
     sqlite3_stmt  *gen;
     sqlite3_stmt  *gen_n;
     sqlite3_stmt  *slice;
+    sqlite3_stmt  *begin;
+    sqlite3_stmt  *end;
     ron_buf_t      buf;             /* bytes behind the views given out */
     ron_buf_t      list;            /* ron_row_t, while a page is read */
 } ron_sqlite_reader_t;
@@ -64,6 +66,7 @@ static ron_status_t ron_sqlite_gen(ron_reader_t *reader, uint64_t max_gen,
     uint64_t *gen, uint32_t *count, bool *complete);
 static ron_status_t ron_sqlite_slice(ron_reader_t *reader, uint64_t gen,
     uint32_t no, ron_slice_t *slice);
+static ron_status_t ron_sqlite_hold(ron_reader_t *reader, bool hold);
 static void ron_sqlite_reader_close(ron_reader_t *reader);
 
 static ron_status_t ron_sqlite_one_row(ron_sqlite_reader_t *r,
@@ -85,6 +88,7 @@ static const ron_reader_ops_t  ron_sqlite_reader_ops = {
     ron_sqlite_tile,
     ron_sqlite_gen,
     ron_sqlite_slice,
+    ron_sqlite_hold,
     ron_sqlite_reader_close
 };
 
@@ -406,6 +410,10 @@ ron_sqlite_reader_prepare(ron_sqlite_reader_t *r)
 
         { &r->slice, "SELECT last, seq, body FROM checkpoint "
                      "WHERE key = ?1" },
+
+        { &r->begin, "BEGIN" },
+
+        { &r->end, "COMMIT" },
     };
 
     for (i = 0; i < ron_array_n(all); i++) {
@@ -434,6 +442,8 @@ ron_sqlite_reader_close(ron_reader_t *reader)
     (void) sqlite3_finalize(r->gen);
     (void) sqlite3_finalize(r->gen_n);
     (void) sqlite3_finalize(r->slice);
+    (void) sqlite3_finalize(r->begin);
+    (void) sqlite3_finalize(r->end);
     (void) sqlite3_close(r->db);
 
     ron_buf_free(&r->buf);
@@ -717,6 +727,29 @@ ron_sqlite_tile(ron_reader_t *reader, ron_tile_t *tile)
     (void) sqlite3_reset(r->tile);
 
     return status;
+}
+
+
+static ron_status_t
+ron_sqlite_hold(ron_reader_t *reader, bool hold)
+{
+    ron_status_t          status;
+    sqlite3_stmt         *stmt;
+    ron_sqlite_reader_t  *r;
+
+    r = (ron_sqlite_reader_t *) reader;
+
+    /* an error may have ended it already */
+
+    if ((sqlite3_get_autocommit(r->db) != 0) != hold) {
+        return RON_OK;
+    }
+
+    stmt = hold ? r->begin : r->end;
+    status = ron_sqlite_reader_step(r, stmt);
+    (void) sqlite3_reset(stmt);
+
+    return status == RON_ENOTFOUND ? RON_OK : status;
 }
 
 

@@ -9,7 +9,6 @@
 /* SQLite writes at most 128 KiB less one byte in one call. */
 #define RON_WAL_GATHER    (64 * 1024)
 #define RON_WAL_VFS_NAME  64
-#define RON_WAL_VFS_MAX   16
 
 
 typedef struct {

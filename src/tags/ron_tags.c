@@ -32,13 +32,15 @@
 #define RON_TAGS_FANOUT        8
 #define RON_TAGS_FANOUT_MAX    64
 #define RON_TAGS_WAIT_US       100000
+#define RON_TAGS_JOIN_MS       1000
 #define RON_TAGS_LOAD_TRIES    5
 
 /*
- * Entries that a start reads again at the least: a store that sees few tags
- * would fill its table once in a year, and claim to cover nothing until then.
+ * A start reads again what no segment covers, before anything is decided, so
+ * it is this that bounds how long a restart takes, and not the tables: what
+ * they hold beyond it is what may come while a segment is written.
  */
-#define RON_TAGS_SPAN_MIN      (1024 * 1024)
+#define RON_TAGS_SPAN          100000
 
 
 static ron_status_t ron_tags_conf(const ron_tags_conf_t *conf,
@@ -82,7 +84,7 @@ ron_tags_open(const ron_tags_conf_t *conf, ron_tags_t **out)
     status = ron_tags_conf(conf, tags);
 
     if (status == RON_OK) {
-        status = ron_mutex_create(&tags->mutex);
+        status = ron_mutex_create(&tags->mutex, RON_LOCK_TAGS);
     }
 
     if (status == RON_OK) {
@@ -156,6 +158,7 @@ ron_tags_conf(const ron_tags_conf_t *conf, ron_tags_t *tags)
     tags->fanout = conf->fanout ? conf->fanout : RON_TAGS_FANOUT;
     tags->fanout = ron_max(tags->fanout, 2);
     tags->fanout = ron_min(tags->fanout, RON_TAGS_FANOUT_MAX);
+    tags->span = conf->span ? conf->span : RON_TAGS_SPAN;
     tags->read_only = conf->read_only;
     tags->table_bytes = conf->dir ? conf->ram_bytes / 2 : conf->ram_bytes;
 
@@ -259,7 +262,9 @@ ron_tags_close(ron_tags_t *tags)
         ron_cond_signal(tags->work);
         ron_mutex_unlock(tags->mutex);
 
-        while (ron_thread_join(tags->thread, 1000) == RON_AGAIN) { /* void */ }
+        while (ron_thread_join(tags->thread, RON_TAGS_JOIN_MS) == RON_AGAIN) {
+            /* void: it ends its write */
+        }
     }
 
     ron_tags_free(tags);
@@ -756,24 +761,29 @@ ron_tags_commit(ron_tags_t *tags, uint64_t committed_seq, uint64_t ledger_ms)
 
 
 /*
- * Full, or behind by as many entries as would have filled it.  What is written
- * then is small or empty; it is the coverage that counts.
+ * Full, or behind by as many entries as a start may read again.  What is
+ * written then may be small or empty; it is the coverage that counts.
  */
 
 static bool
 ron_tags_ripe(const ron_tags_t *tags)
 {
     return tags->active->used >= tags->freeze_at
-           || tags->committed - tags->frozen_seq
-              >= ron_max(tags->freeze_at, RON_TAGS_SPAN_MIN);
+           || tags->committed - tags->frozen_seq >= tags->span;
 }
 
 
-/* The worker does it; what it cannot do yet it tries again. */
+/*
+ * The worker does it; what it cannot do yet it tries again.  It is not woken
+ * for nothing: time goes on with every commit, and the oldest segment is too
+ * old once in hours.
+ */
 
 ron_status_t
 ron_tags_expire(ron_tags_t *tags, uint64_t before_ms)
 {
+    ron_tag_view_t  *view;
+
     if (!ron_tags_disk(tags)) {
         return RON_OK;
     }
@@ -787,7 +797,11 @@ ron_tags_expire(ron_tags_t *tags, uint64_t before_ms)
             tags->keep_ms = tags->committed_ms - before_ms;
         }
 
-        ron_cond_signal(tags->work);
+        view = atomic_load_explicit(&tags->published, memory_order_relaxed);
+
+        if (view->n > 0 && view->segment[0]->info.newest_ms < before_ms) {
+            ron_cond_signal(tags->work);
+        }
     }
 
     ron_mutex_unlock(tags->mutex);
@@ -956,6 +970,12 @@ ron_tags_drop(ron_tags_t *tags, uint64_t covered)
     size_t            i, left;
     ron_status_t      status;
     ron_tag_table_t  *spare;
+
+    /* looking makes both tables resident, which a restart has no time for */
+
+    if (covered <= tags->dropped_seq) {
+        return RON_OK;
+    }
 
     spare = tags->active == &tags->table[0] ? &tags->table[1]
                                             : &tags->table[0];

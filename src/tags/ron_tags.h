@@ -60,6 +60,8 @@ typedef struct {
     size_t       ram_bytes;         /* both tables together */
     uint32_t     fanout;            /* segments of a tier before a merge,
                                        2..64; 0 is 8 */
+    uint64_t     span;              /* entries that segments are behind, and
+                                       a start reads again; 0 is 100 000 */
     bool         read_only;         /* a follower: no files are written */
 } ron_tags_conf_t;
 

@@ -47,6 +47,7 @@ struct ron_tags_s {
     char                     *dir;
     char                     *name;
     uint32_t                  fanout;
+    uint64_t                  span;
     size_t                    table_bytes;
 
     /* the owner's */

@@ -51,7 +51,10 @@ static const ron_metric_info_t  ron_metric_table[] = {
     { name, help, RON_METRIC_##type,                                          \
       RON_METRIC_##type == RON_METRIC_GAUGE_US || RON_BUCKET_US_##buckets,    \
       RON_AT_##id, RON_BUCKET_N_##buckets, ron_buckets_##buckets,             \
-      { &ron_dim_##s, &ron_dim_##a, &ron_dim_##b, &ron_dim_##c } },
+      { &ron_dim_##s, &ron_dim_##a, &ron_dim_##b, &ron_dim_##c },             \
+      { RON_D_##s##_N, RON_D_##a##_N, RON_D_##b##_N, RON_D_##c##_N },         \
+      RON_METRIC_##type == RON_METRIC_HISTOGRAM                               \
+      ? RON_BUCKET_N_##buckets + 2 : 1 },
     RON_METRICS(RON_METRIC_ROW)
 #undef RON_METRIC_ROW
 };
@@ -127,7 +130,7 @@ ron_metric_series(const ron_metric_info_t *info)
 static uint32_t
 ron_metric_cells(const ron_metric_info_t *info)
 {
-    return info->type == RON_METRIC_HISTOGRAM ? info->bucket_n + 2 : 1;
+    return info->cells;
 }
 
 
@@ -135,18 +138,16 @@ static ron_word_t *
 ron_metric_cell(const ron_zone_t *zone, uint32_t slot,
     const ron_metric_info_t *info, const uint32_t *at)
 {
-    uint32_t  i, cell;
+    uint32_t         cell;
+    const uint32_t  *n;
 
-    RON_ASSERT(slot < RON_ZONE_SLOTS);
+    n = info->dim_n;
 
-    cell = 0;
+    RON_ASSERT(slot < RON_ZONE_SLOTS && at[0] < n[0] && at[1] < n[1]
+               && at[2] < n[2] && at[3] < n[3]);
 
-    for (i = 0; i < RON_METRIC_DIMS; i++) {
-        RON_ASSERT(at[i] < info->dim[i]->n);
-        cell = cell * info->dim[i]->n + at[i];
-    }
-
-    cell = info->at + cell * ron_metric_cells(info);
+    cell = ((at[0] * n[1] + at[1]) * n[2] + at[2]) * n[3] + at[3];
+    cell = info->at + cell * info->cells;
 
     return ron_zone_words(zone, zone->metrics)
            + (size_t) slot * RON_ZONE_BLOCK + cell;

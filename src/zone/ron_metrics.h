@@ -49,7 +49,9 @@
     X(Q, PREVAL, "preval")                                                    \
     X(Q, COMMIT, "commit")                                                    \
     X(Q, ROOT_PUB, "root_pub")                                                \
-    X(Q, SPANS, "spans")
+    X(Q, SPANS, "spans")                                                      \
+    X(Q, PARSE, "parse")                                                      \
+    X(Q, PROOFS, "proofs")
 
 #define RON_DIM_QUEUE_W(X)                                                    \
     X(QUEUE_W, WORK, "work")                                                  \
@@ -136,7 +138,8 @@
 #define RON_DIM_CALL(X)                                                       \
     X(CALL, COMMIT, "commit")                                                 \
     X(CALL, READ, "read")                                                     \
-    X(CALL, VERIFY, "verify")
+    X(CALL, VERIFY, "verify")                                                 \
+    X(CALL, BUS, "bus")
 
 #define RON_DIM_RESULT(X)                                                     \
     X(RESULT, OK, "ok")                                                       \
@@ -199,12 +202,26 @@
     X(SAFE_REASON, MARKED, "marked")                                          \
     X(SAFE_REASON, OTHER, "other")
 
+/* As RON_STATES has them. */
+
+#define RON_DIM_LIFE(X)                                                       \
+    X(LIFE, STARTING, "starting")                                             \
+    X(LIFE, FOLLOWING, "following")                                           \
+    X(LIFE, RUNNING, "running")                                               \
+    X(LIFE, DRAINING, "draining")                                             \
+    X(LIFE, STOPPED, "stopped")                                               \
+    X(LIFE, SAFE_MODE, "safe_mode")                                           \
+    X(LIFE, ABORTING, "aborting")
+
+/*
+ * Sequencer and history are threads for as long as the helper lives: they are
+ * started again with it, and only with it.
+ */
+
 #define RON_DIM_TASK(X)                                                       \
     X(TASK, WORKER, "worker")                                                 \
     X(TASK, HELPER, "helper")                                                 \
-    X(TASK, SEQUENCER, "sequencer")                                           \
-    X(TASK, COMMITTER, "committer")                                           \
-    X(TASK, HISTORY, "history")
+    X(TASK, COMMITTER, "committer")
 
 #define RON_DIM_PEER_CLASS(X)                                                 \
     X(PEER_CLASS, TCP, "tcp")                                                 \
@@ -276,6 +293,7 @@
     X(ROUTE, LEDGER_OPS, "/ledger/ops")                                       \
     X(ROUTE, LEDGER_ROOTS, "/ledger/roots")                                   \
     X(ROUTE, LEDGER_ROOTS_STREAM, "/ledger/roots/stream")                     \
+    X(ROUTE, LEDGER_BUS, "/ledger/bus")                                       \
     X(ROUTE, LEDGER_ENTRIES, "/ledger/entries")                               \
     X(ROUTE, LEDGER_ENTRY, "/ledger/entries/{seq}")                           \
     X(ROUTE, LEDGER_ACCOUNT, "/ledger/accounts/{account}")                    \
@@ -348,6 +366,7 @@
     X(REASON, "reason")                                                       \
     X(SAFE_TO, "to")                                                          \
     X(SAFE_REASON, "reason")                                                  \
+    X(LIFE, "state")                                                          \
     X(TASK, "task")                                                           \
     X(PEER_CLASS, "peer_class")                                               \
     X(STAGE, "stage")                                                         \
@@ -504,7 +523,7 @@
       "Items that a queue dropped.")                                          \
     X(DROPS, "drops_total", COUNTER,                                          \
       LEDGER, Q, NONE, NONE, NONE,                                            \
-      "Items dropped, the oldest first, before sequencing.")                  \
+      "Items dropped, the oldest first.")                                     \
     X(BUS_LAGGED_W, "bus_lagged_total", COUNTER,                              \
       WALLET, BUS, NONE, NONE, NONE,                                          \
       "Events that were overwritten before they were read.")                  \
@@ -571,6 +590,15 @@
     X(COMMITTER_LAG, "committer_lag_seconds", GAUGE_US,                       \
       LEDGER, NONE, NONE, NONE, NONE,                                         \
       "For how long the append under way has lasted.")                        \
+    X(CLOCK_DRIFT, "ledger_clock_drift_seconds", GAUGE_US,                    \
+      LEDGER, NONE, NONE, NONE, NONE,                                         \
+      "How far the wall clock is from ledger time.")                          \
+    X(CLOCK_STEPS, "ledger_clock_steps_total", COUNTER,                       \
+      LEDGER, NONE, NONE, NONE, NONE,                                         \
+      "Times that the wall clock came off by more than ron_clock_step.")      \
+    X(CLOCK_LEAPS, "ledger_clock_leaps_total", COUNTER,                       \
+      LEDGER, NONE, NONE, NONE, NONE,                                         \
+      "Starts at which ledger time leapt by more than ron_clock_step.")       \
     X(LEDGER_SEQ, "ledger_seq", GAUGE,                                        \
       LEDGER, NONE, NONE, NONE, NONE,                                         \
       "The newest durable entry.")                                            \
@@ -583,6 +611,9 @@
     X(SAFE_TRANSITIONS, "ledger_safe_mode_transitions_total", COUNTER,        \
       LEDGER, SAFE_TO, SAFE_REASON, NONE, NONE,                               \
       "Changes into and out of safe mode.")                                   \
+    X(LIFECYCLE, "lifecycle_transitions_total", COUNTER,                      \
+      LEDGER, LIFE, NONE, NONE, NONE,                                         \
+      "States that the ledger, and with it the wallet, came into.")           \
     X(SEQ_GAP, "seq_gap_detected_total", COUNTER,                             \
       LEDGER, NONE, NONE, NONE, NONE,                                         \
       "Gaps found in the journal.")                                           \
@@ -600,7 +631,7 @@
       "Checks under way.")                                                    \
     X(INGRESS_BUSY, "ledger_ingress_workers_busy", GAUGE,                     \
       LEDGER, NONE, NONE, NONE, NONE,                                         \
-      "Bodies being parsed outside the event loop; none is, so 0.")           \
+      "Bodies being parsed in threads.")                                      \
     X(WORKER_INFLIGHT, "worker_inflight", GAUGE,                              \
       WALLET, NONE, NONE, NONE, NONE,                                         \
       "Operations taken by the committer and not yet answered.")              \
@@ -609,10 +640,10 @@
       "Requests.")                                                            \
     X(WALLET_OPS, "wallet_ops_total", COUNTER,                                \
       WALLET, ENDPOINT_W, NONE, NONE, NONE,                                   \
-      "Operations that became entries.")                                      \
+      "Operations answered as entries, the first time.")                      \
     X(WALLET_SUCCESSES, "wallet_successes_total", COUNTER,                    \
       WALLET, NONE, NONE, NONE, NONE,                                         \
-      "Requests answered 200.")                                               \
+      "Operations and batches answered 200, also again.")                     \
     X(WALLET_REJECTS, "wallet_rejects_total", COUNTER,                        \
       WALLET, REASON, NONE, NONE, NONE,                                       \
       "Requests refused, by error code.")                                     \
@@ -627,7 +658,7 @@
       "Requests being worked on.")                                            \
     X(WALLET_READY, "wallet_ready", GAUGE,                                    \
       WALLET, NONE, NONE, NONE, NONE,                                         \
-      "1 while writes are taken.")                                            \
+      "1 while writes are taken, as /readyz has it.")                         \
     X(WALLET_CONSERVATION, "wallet_conservation_checks_total", COUNTER,       \
       WALLET, CHECK, NONE, NONE, NONE,                                        \
       "Checks that no money appeared or vanished.")                           \
@@ -748,6 +779,8 @@ typedef struct {
     uint32_t               bucket_n;
     const uint64_t        *buckets;
     const ron_dim_info_t  *dim[4];
+    uint32_t               dim_n[4];    /* dim[]->n, where it is looked for */
+    uint32_t               cells;       /* of one series */
 } ron_metric_info_t;
 
 /* For tests and docs. */

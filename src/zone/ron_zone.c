@@ -2,11 +2,12 @@
 /*
  * The zone: layout, heartbeat, slots and admission.
  *
- *     0     magic | version | length | cells | layout sum | slots used | -
+ *     0     magic | version | length | cells | layout sum | slots used
+ *     48    secret of the keys
  *     64    admitted to ingress | padding to a cache line
- *     128   admitted to work | padding
- *     192   epoch of the balance, token and idem caches
- *     256   areas, each 64-byte aligned
+ *     128   admitted to work | padding, and so on, a line each
+ *     448   epoch of the balance, token and idem caches
+ *     512   areas, each 64-byte aligned
  *
  * A process slot is one cache line: owner's pid, what it has admitted.
  *
@@ -18,11 +19,12 @@
  * more for as long as the queue is not empty; the sweep notices when it is.
  */
 
+#include "ron_port.h"
 #include "ron_zone_layout.h"
 
 
 #define RON_ZONE_MAGIC    UINT64_C(0x524f4e5a4f4e4531)      /* RONZONE1 */
-#define RON_ZONE_HEADER   256
+#define RON_ZONE_HEADER   512
 
 #define RON_HEAD_MAGIC    0
 #define RON_HEAD_VERSION  1
@@ -34,6 +36,11 @@
 
 #define RON_SLOT_PID      0
 #define RON_SLOT_ADMIT    1
+
+_Static_assert(RON_HEAD_ADMIT + RON_ADMIT_N * RON_ZONE_LINE <= RON_HEAD_EPOCH,
+               "what is admitted must not reach the epochs");
+_Static_assert(RON_SLOT_ADMIT + RON_ADMIT_N <= RON_ZONE_LINE,
+               "a slot is one line");
 
 /* Shares of what is left behind the fixed areas, in 64ths. */
 #define RON_SHARE_BALANCES  24
@@ -148,17 +155,43 @@ ron_zone_layout_sum(const ron_zone_t *zone)
 
 
 ron_status_t
+ron_zone_clear(const ron_zone_t *zone)
+{
+    uint64_t       secret[2];
+    ron_word_t    *head;
+    ron_status_t   status;
+
+    status = ron_random(secret, sizeof(secret));
+    if (status != RON_OK) {
+        return status;
+    }
+
+    memset(zone->base, 0, zone->len);
+
+    head = ron_zone_words(zone, 0);
+    ron_word_set(&head[RON_HEAD_SECRET], secret[0]);
+    ron_word_set(&head[RON_HEAD_SECRET + 1], secret[1]);
+
+    return RON_OK;
+}
+
+
+ron_status_t
 ron_zone_init(void *region, size_t len, ron_zone_t *zone)
 {
     ron_word_t    *head;
     ron_status_t   status;
 
     status = ron_zone_layout(region, len, zone);
-    if (status != RON_OK) {
-        return status;
+
+    if (status == RON_OK) {
+        status = ron_zone_clear(zone);
     }
 
-    memset(region, 0, len);
+    if (status != RON_OK) {
+        memset(zone, 0, sizeof(ron_zone_t));
+        return status;
+    }
 
     head = ron_zone_words(zone, 0);
     ron_word_set(&head[RON_HEAD_VERSION], RON_ZONE_VERSION);
@@ -207,6 +240,15 @@ ron_zone_adopt(void *region, size_t len, ron_zone_t *zone)
 
 /* ---- sequenced records -------------------------------------------------- */
 
+static inline uint64_t
+ron_zone_mix(uint64_t h, uint64_t word)
+{
+    h = (h ^ word) * UINT64_C(0xff51afd7ed558ccd);
+
+    return h ^ h >> 32;
+}
+
+
 uint64_t
 ron_zone_sum(uint64_t seq, const uint64_t *data, size_t n)
 {
@@ -216,8 +258,7 @@ ron_zone_sum(uint64_t seq, const uint64_t *data, size_t n)
     h = seq ^ UINT64_C(0x9e3779b97f4a7c15);
 
     for (i = 0; i < n; i++) {
-        h = (h ^ data[i]) * UINT64_C(0xff51afd7ed558ccd);
-        h ^= h >> 32;
+        h = ron_zone_mix(h, data[i]);
     }
 
     return h;
@@ -262,7 +303,7 @@ ron_zone_rec_read(ron_word_t *seq, ron_word_t *sum, ron_word_t *from,
     uint64_t *data, size_t n)
 {
     size_t    i;
-    uint64_t  before, check;
+    uint64_t  before, check, h;
 
     before = ron_word_get(seq);
 
@@ -270,14 +311,16 @@ ron_zone_rec_read(ron_word_t *seq, ron_word_t *sum, ron_word_t *from,
         return RON_AGAIN;
     }
 
+    h = ron_zone_sum(before, NULL, 0);
+
     for (i = 0; i < n; i++) {
         data[i] = ron_word_get(&from[i]);
+        h = ron_zone_mix(h, data[i]);
     }
 
     check = ron_word_get(sum);
 
-    if (ron_word_get(seq) != before || check != ron_zone_sum(before, data, n))
-    {
+    if (ron_word_get(seq) != before || check != h) {
         return RON_AGAIN;
     }
 
@@ -311,14 +354,6 @@ ron_zone_beat_write(const ron_zone_t *zone, const ron_beat_t *beat)
 }
 
 
-void
-ron_zone_beat_sync(const ron_zone_t *zone, uint64_t sync_since_us)
-{
-    ron_word_set(&ron_zone_words(zone, zone->beat)[RON_BEAT_SYNC],
-                 sync_since_us);
-}
-
-
 ron_status_t
 ron_zone_beat_read(const ron_zone_t *zone, ron_beat_t *beat)
 {
@@ -337,11 +372,16 @@ ron_zone_beat_read(const ron_zone_t *zone, ron_beat_t *beat)
     status = RON_AGAIN;
 
     for (tries = 0; tries < RON_BEAT_TRIES && status != RON_OK; tries++) {
+
+        /* before: one that is written meanwhile makes it another */
+
+        beat->mark = ron_word_get(&w[0]);
         status = ron_zone_rec_read(&w[0], &w[1], &w[RON_ZONE_REC_DATA], data,
                                    RON_BEAT_WORDS);
     }
 
     if (status != RON_OK || data[0] >= RON_STATE_N) {
+        beat->mark = 0;
         return RON_AGAIN;
     }
 
@@ -358,6 +398,15 @@ ron_zone_beat_read(const ron_zone_t *zone, ron_beat_t *beat)
     beat->sync_since_us = ron_word_get(&w[RON_BEAT_SYNC]);
 
     return RON_OK;
+}
+
+
+bool
+ron_zone_beat_same(const ron_zone_t *zone, const ron_beat_t *beat)
+{
+    return beat->mark != 0
+           && ron_word_get(&ron_zone_words(zone, zone->beat)[0])
+              == beat->mark;
 }
 
 
@@ -506,6 +555,23 @@ ron_zone_slots_sweep(const ron_zone_t *zone,
     }
 
     return swept;
+}
+
+
+uint32_t
+ron_zone_slots_alive(const ron_zone_t *zone,
+    bool (*alive)(void *ctx, uint32_t pid), void *ctx)
+{
+    uint32_t  slot, pid, n;
+
+    n = 0;
+
+    for (slot = 0; slot < ron_zone_slots_used(zone); slot++) {
+        pid = ron_zone_slot_pid(zone, slot);
+        n += pid != 0 && alive(ctx, pid);
+    }
+
+    return n;
 }
 
 

@@ -44,12 +44,12 @@
 #include "ron_registry.h"
 
 
-#define RON_ZONE_VERSION      1
+#define RON_ZONE_VERSION      4
 #define RON_ZONE_SLOTS        128
 #define RON_ZONE_SLOT_NONE    UINT32_MAX
 #define RON_ZONE_MIN          (8 * 1024 * 1024)
 #define RON_ZONE_EVENTS       1024
-#define RON_ZONE_EVENT_MAX    192
+#define RON_ZONE_EVENT_MAX    224
 #define RON_ZONE_TOKEN_MAX    448
 #define RON_ZONE_IDEM_MAX     704
 #define RON_ZONE_SHARDS       64
@@ -100,7 +100,7 @@ ron_status_t ron_zone_adopt(void *region, size_t len, ron_zone_t *zone);
 /* ---- heartbeat: one writer, the process that holds the ledger ----------- */
 
 typedef struct {
-    ron_life_t  state;
+    ron_life_t   state;
     uint64_t     generation;        /* of the writer; 0: never was one */
     uint64_t     pid;
     uint64_t     beat_us;           /* monotonic, of the newest publication */
@@ -111,15 +111,19 @@ typedef struct {
     uint64_t     preval_depth;
     uint64_t     commit_depth;
     ron_hash_t   root;
+    uint64_t     mark;              /* of reading; see ron_zone_beat_same() */
 } ron_beat_t;
 
 void ron_zone_beat_write(const ron_zone_t *zone, const ron_beat_t *beat);
 
-/* Only what changes while an append runs; cheap. */
-void ron_zone_beat_sync(const ron_zone_t *zone, uint64_t sync_since_us);
-
 /* RON_AGAIN: it was being written all the time (or its writer died). */
 ron_status_t ron_zone_beat_read(const ron_zone_t *zone, ron_beat_t *beat);
+
+/*
+ * Nothing was written since it was read, but maybe sync_since_us: who asks
+ * often reads it again only when there is another.
+ */
+bool ron_zone_beat_same(const ron_zone_t *zone, const ron_beat_t *beat);
 
 
 /* ---- slots: one a process ----------------------------------------------- */
@@ -129,6 +133,10 @@ ron_status_t ron_zone_slot_claim(const ron_zone_t *zone, uint32_t pid,
     uint32_t *slot);
 void ron_zone_slot_leave(const ron_zone_t *zone, uint32_t slot);
 uint32_t ron_zone_slot_pid(const ron_zone_t *zone, uint32_t slot);
+
+/* How many slots have an owner that is alive. */
+uint32_t ron_zone_slots_alive(const ron_zone_t *zone,
+    bool (*alive)(void *ctx, uint32_t pid), void *ctx);
 
 /*
  * Gives back what owners took that are dead: the slot, what it had admitted,
@@ -145,6 +153,8 @@ typedef enum {
     RON_ADMIT_INGRESS = 0,
     RON_ADMIT_WORK,
     RON_ADMIT_CHECK,                /* checks by other services, under way */
+    RON_ADMIT_PARSE,                /* bodies in threads */
+    RON_ADMIT_PARSE_WAIT,           /* and those that wait for one */
     RON_ADMIT_N
 } ron_admit_t;
 
@@ -162,15 +172,18 @@ uint64_t ron_zone_admitted(const ron_zone_t *zone, ron_admit_t queue);
 /* ---- caches ------------------------------------------------------------- */
 
 /*
- * Entries are found by 128 bits of BLAKE3 over all parts of the key, so two
- * keys are the same to a cache with probability 2^-128, and account names and
- * tokens are not in the zone at all.
+ * Entries are found by 128 bits of SipHash-2-4 over all parts of the key, with
+ * a secret of the zone that is made with it.  So two keys are the same to a
+ * cache with probability 2^-128, nobody outside can look for such keys, and
+ * account names and tokens are not in the zone at all.  A key means nothing to
+ * another zone.
  */
 typedef struct {
     uint64_t  w[2];
 } ron_zone_key_t;
 
-void ron_zone_key(ron_str_t a, ron_str_t b, ron_zone_key_t *key);
+void ron_zone_key(const ron_zone_t *zone, ron_str_t a, ron_str_t b,
+    ron_zone_key_t *key);
 
 typedef struct {
     ron_u128_t  available;
@@ -195,8 +208,8 @@ void ron_zone_balances_wipe(const ron_zone_t *zone);
 
 /*
  * Opaque values with a time to live, written by any process: verified tokens
- * (60 s at most), receipts by idempotency key.  RON_ERANGE: longer than the
- * area's *_MAX.  get copies into `buf`.
+ * (60 s at most), and what ron_zone_nonce_note() keeps.  RON_ERANGE: longer
+ * than the area's *_MAX.  get copies into `buf`.
  */
 typedef enum {
     RON_CACHE_TOKEN = 0,
@@ -209,8 +222,6 @@ ron_status_t ron_zone_cache_put(const ron_zone_t *zone, ron_cache_t cache,
 ron_status_t ron_zone_cache_get(const ron_zone_t *zone, ron_cache_t cache,
     const ron_zone_key_t *key, uint8_t *buf, size_t buf_len, size_t *len,
     uint64_t now_ms);
-void ron_zone_cache_drop(const ron_zone_t *zone, ron_cache_t cache,
-    const ron_zone_key_t *key);
 void ron_zone_cache_wipe(const ron_zone_t *zone, ron_cache_t cache);
 
 
@@ -223,7 +234,8 @@ typedef struct {
     uint64_t        prefix;
 } ron_zone_nonce_t;
 
-void ron_zone_nonce_init(ron_str_t account, ron_zone_nonce_t *n);
+void ron_zone_nonce_init(const ron_zone_t *zone, ron_str_t account,
+    ron_zone_nonce_t *n);
 
 /*
  * Moves the account's counter from below `nonce` to `nonce` by compare-and-
@@ -243,7 +255,7 @@ void ron_zone_nonce_commit(const ron_zone_t *zone, const ron_zone_nonce_t *n,
     uint64_t nonce);
 
 /*
- * Keeps, beside the receipts, under which idempotency key a nonce is durable.
+ * Keeps under which idempotency key a nonce is durable.
  * ron_zone_nonce_taken(): it is, and the key was another one; so this request
  * is no replay, and cannot be accepted.  False when that is not certain.
  */
@@ -305,6 +317,13 @@ ron_status_t ron_zone_breaker_ask(const ron_zone_t *zone, uint32_t breaker,
 bool ron_zone_breaker_tell(const ron_zone_t *zone, uint32_t breaker,
     const ron_breaker_conf_t *conf, uint64_t now_ms, bool success);
 
+/*
+ * A probe that nobody can tell of: its client went away, it was not sent, or
+ * it had too little time to say anything.  Another may be made in its place.
+ */
+void ron_zone_breaker_return(const ron_zone_t *zone, uint32_t breaker,
+    const ron_breaker_conf_t *conf);
+
 /* Closes it at once: a hello from a new helper. */
 void ron_zone_breaker_close(const ron_zone_t *zone, uint32_t breaker);
 ron_breaker_state_t ron_zone_breaker_state(const ron_zone_t *zone,
@@ -317,6 +336,12 @@ ron_breaker_state_t ron_zone_breaker_look(const ron_zone_t *zone,
 
 /* ---- rings of events: one writer, any number of readers ----------------- */
 
+/*
+ * A number of 48 bits that this zone has had since it was laid out, and no
+ * other has: indexes of events say nothing without it.
+ */
+uint64_t ron_zone_life(const ron_zone_t *zone);
+
 /* LEDGER is the ledger bus: what is durable.  WALLET is the audit stream's. */
 typedef enum {
     RON_RING_LEDGER = 0,
@@ -326,7 +351,7 @@ typedef enum {
 
 typedef enum {
     RON_EVENT_COMMIT = 1,           /* a batch is durable: seq, count, root */
-    RON_EVENT_STATE,                /* seq: the state */
+    RON_EVENT_HEAD,                 /* a writer begins: seq, root */
     RON_EVENT_WALLET                /* what became of a wallet operation */
 } ron_event_type_t;
 
@@ -389,6 +414,12 @@ uint64_t ron_zone_bus_follow(const ron_zone_t *zone, ron_zone_bus_t *bus);
 
 
 /* ---- inside ------------------------------------------------------------- */
+
+/*
+ * A region that has been laid out: zeroed, with a secret of its own.  Without
+ * one (ron_random()) it is as it was.
+ */
+ron_status_t ron_zone_clear(const ron_zone_t *zone);
 
 static inline ron_word_t *
 ron_zone_words(const ron_zone_t *zone, size_t offset)

@@ -15,10 +15,9 @@
 
 #include "ron_zone_layout.h"
 
-#include "ron_digest.h"
+#include "ron_siphash.h"
 
 
-#define RON_HEAD_EPOCH     24
 #define RON_ENTRY_DATA_MAX (RON_ENTRY_WORDS(RON_ZONE_IDEM_MAX))
 #define RON_ENTRY_HEAD     (RON_ENTRY_VALUE - RON_ENTRY_KEY)
 #define RON_EPOCH_BALANCE  2
@@ -49,18 +48,27 @@ static bool ron_entry_is(ron_word_t *entry, const uint64_t *k);
 
 
 void
-ron_zone_key(ron_str_t a, ron_str_t b, ron_zone_key_t *key)
+ron_zone_key(const ron_zone_t *zone, ron_str_t a, ron_str_t b,
+    ron_zone_key_t *key)
 {
-    ron_hash_t    hash;
-    ron_blake3_t  h;
+    uint64_t       len;
+    ron_sip_t      sip;
+    ron_word_t    *head;
+    ron_sipkey_t   secret;
 
-    ron_blake3_init(&h);
-    ron_blake3_update_u64(&h, a.len);
-    ron_blake3_update(&h, a.data, a.len);
-    ron_blake3_update(&h, b.data, b.len);
-    ron_blake3_final(&h, &hash);
+    head = ron_zone_words(zone, 0);
+    secret.k0 = ron_word_get(&head[RON_HEAD_SECRET]);
+    secret.k1 = ron_word_get(&head[RON_HEAD_SECRET + 1]);
 
-    memcpy(key->w, hash.b, sizeof(key->w));
+    /* the length first: "ab" and "c" are not "a" and "bc" */
+
+    len = a.len;
+
+    ron_sip_init(&sip, &secret);
+    ron_sip_update(&sip, &len, sizeof(len));
+    ron_sip_update(&sip, a.data, a.len);
+    ron_sip_update(&sip, b.data, b.len);
+    ron_sip_final(&sip, key->w);
 }
 
 
@@ -238,7 +246,7 @@ ron_zone_balance_put(const ron_zone_t *zone, ron_str_t account,
     ron_zone_key_t   key;
 
     ron_zone_area(zone, RON_EPOCH_BALANCE, &area);
-    ron_zone_key(account, asset, &key);
+    ron_zone_key(zone, account, asset, &key);
 
     if (ron_area_get(&area, &key, data, now_ms) == RON_OK
         && data[RON_ENTRY_HEAD + 6] > balance->seq)
@@ -274,7 +282,7 @@ ron_zone_balance_get(const ron_zone_t *zone, ron_str_t account,
     memset(balance, 0, sizeof(ron_zone_balance_t));
 
     ron_zone_area(zone, RON_EPOCH_BALANCE, &area);
-    ron_zone_key(account, asset, &key);
+    ron_zone_key(zone, account, asset, &key);
 
     status = ron_area_get(&area, &key, data, now_ms);
     if (status != RON_OK || data[3] != RON_BALANCE_LEN) {
@@ -357,33 +365,6 @@ ron_zone_cache_get(const ron_zone_t *zone, ron_cache_t cache,
     *len = data[3];
 
     return RON_OK;
-}
-
-
-void
-ron_zone_cache_drop(const ron_zone_t *zone, ron_cache_t cache,
-    const ron_zone_key_t *key)
-{
-    uint32_t     way;
-    uint64_t     k[2], odd;
-    ron_word_t  *e;
-    ron_area_t   area;
-
-    static const uint64_t  nothing[RON_ENTRY_HEAD];
-
-    RON_ASSERT(cache == RON_CACHE_TOKEN || cache == RON_CACHE_IDEM);
-    ron_zone_area(zone, cache, &area);
-    ron_area_key(&area, key, k);
-
-    for (way = 0; way < RON_ZONE_WAYS; way++) {
-        e = ron_area_entry(&area, k, way);
-
-        if (ron_entry_is(e, k)) {
-            odd = ron_zone_rec_begin(&e[RON_ENTRY_SEQ]);
-            ron_zone_rec_end(&e[RON_ENTRY_SEQ], &e[RON_ENTRY_SUM],
-                             &e[RON_ENTRY_KEY], odd, nothing, RON_ENTRY_HEAD);
-        }
-    }
 }
 
 

@@ -122,11 +122,12 @@ ron_zone_mix(uint64_t x)
 
 
 void
-ron_zone_nonce_init(ron_str_t account, ron_zone_nonce_t *n)
+ron_zone_nonce_init(const ron_zone_t *zone, ron_str_t account,
+    ron_zone_nonce_t *n)
 {
     size_t  i;
 
-    ron_zone_key(account, ron_null_str, &n->key);
+    ron_zone_key(zone, account, ron_null_str, &n->key);
     n->prefix = 0;
 
     for (i = 0; i < account.len && i < 8; i++) {
@@ -337,7 +338,7 @@ ron_zone_breaker(const ron_zone_t *zone, ron_str_t name, uint32_t *breaker)
 
     memset(text, 0, sizeof(text));
     memcpy(text, name.data, name.len);
-    ron_zone_key(name, ron_null_str, &key);
+    ron_zone_key(zone, name, ron_null_str, &key);
 
     for (i = 0; i < RON_ZONE_BREAKERS; i++) {
         w = ron_zone_breaker_words(zone, i);
@@ -546,6 +547,35 @@ ron_zone_breaker_tell(const ron_zone_t *zone, uint32_t breaker,
     }
 
     return opens;
+}
+
+
+void
+ron_zone_breaker_return(const ron_zone_t *zone, uint32_t breaker,
+    const ron_breaker_conf_t *conf)
+{
+    uint32_t             probes;
+    uint64_t             word;
+    ron_word_t          *w;
+    ron_breaker_word_t   b;
+
+    w = ron_zone_breaker_words(zone, breaker);
+    word = ron_word_get(&w[RON_BREAKER_WORD]);
+    probes = ron_max(ron_min(conf->probes, 63U), 1U);
+
+    do {
+        ron_breaker_unpack(word, &b);
+
+        if (b.state != RON_BREAKER_HALF_OPEN
+            || b.probes + b.successes >= probes)
+        {
+            return;
+        }
+
+        b.probes++;
+
+    } while (!ron_word_cas(&w[RON_BREAKER_WORD], &word,
+                           ron_breaker_pack(&b)));
 }
 
 

@@ -24,6 +24,8 @@
 
 
 #define RON_ZONE_LINE        8                      /* words */
+#define RON_HEAD_SECRET      6                      /* of keys, two words */
+#define RON_HEAD_EPOCH       56                     /* of the caches */
 #define RON_ZONE_BLOCK       ((RON_METRIC_CELLS + 7) / 8 * 8)
 #define RON_ZONE_WAYS        8
 #define RON_ZONE_REC_DATA    2

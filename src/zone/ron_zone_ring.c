@@ -22,6 +22,19 @@ static ron_word_t *ron_zone_ring(const ron_zone_t *zone, ron_ring_t ring);
 static ron_word_t *ron_zone_event_at(ron_word_t *ring, uint64_t index);
 
 
+/* What is under the secret of the zone's keys tells nothing about it. */
+
+uint64_t
+ron_zone_life(const ron_zone_t *zone)
+{
+    ron_zone_key_t  key;
+
+    ron_zone_key(zone, ron_str("life"), ron_null_str, &key);
+
+    return key.w[0] >> 16;
+}
+
+
 static ron_word_t *
 ron_zone_ring(const ron_zone_t *zone, ron_ring_t ring)
 {

@@ -11,14 +11,25 @@
  * tries other payments under keys that are taken.
  *
  *     client -p PORT -t TOKENFILE -o HISTORY [-c CONNECTIONS] [-a ACCOUNTS]
- *            [-s SECONDS] [-e SETTLE] [-n NAME] [-S SEED] [-r RATE] [-g]
+ *            [-s SECONDS] [-e SETTLE] [-n NAME] [-S SEED] [-r RATE] [-g] [-m]
  *
  *     -g   gentle: nothing unpleasant, only what failed is sent again
+ *     -m   a worker may have no memory: a 500 says nothing, and is asked again
  *
  * After SECONDS, or SIGTERM, nothing new is begun.  What has no final answer
  * is sent again for up to SETTLE seconds, and what is remembered is replayed
  * once more.  The last line says what happened; the exit code is 0 unless
  * the client itself could not go on.
+ *
+ * A connection that is kept alive may be closed by a server that ends, before
+ * a byte of the next answer: that is `lost`, and the request is sent again
+ * under its key.  It is also
+ *
+ *     new      if no answer had come on that connection before, or it was not
+ *              even made
+ *     cut      if the answer had begun
+ *     unheard  if nothing else befell the operation and the server has it all
+ *              the same: it was read, and nobody was told (with -g only)
  *
  * A line of the history, separated by tabs:
  *
@@ -75,6 +86,7 @@ struct op_s {
     bool            queued;
     bool            kept;
     bool            funds;
+    bool            unheard;                /* was lost, and nothing else */
     uint32_t        flying;
     uint32_t        attempts;
     int32_t         account;                /* whose nonce it has, or -1 */
@@ -89,6 +101,7 @@ struct op_s {
 typedef struct {
     int             fd;
     bool            connecting;
+    bool            used;                   /* an answer has come on it */
     op_t           *op;
     uint64_t        begin_us;
     uint64_t        deadline_us;
@@ -128,6 +141,7 @@ static double        settle_seconds = 30;
 static double        rate;
 static const char   *name = "x";
 static bool          gentle;
+static bool          starving;
 
 static int           poll_fd;
 static conn_t       *conns;
@@ -148,6 +162,7 @@ static volatile sig_atomic_t  stopping;
 
 static struct {
     uint64_t  ok, replayed, refused, later, lost, gone, reads, attempts, bad;
+    uint64_t  fresh, cut, unheard;
 } count;
 
 
@@ -650,6 +665,7 @@ op_answered(op_t *op, const answer_t *a, uint64_t now)
 
     if (a->status == 200 || a->status == 207) {
         count.replayed += a->replayed;
+        count.unheard += a->replayed && op->unheard && op->state == OP_OPEN;
         count.ok += op->state != OP_DONE && op->kind == 'W';
 
         if (op->state != OP_DONE && strcmp(op->path, "/v1/hold") == 0) {
@@ -661,8 +677,11 @@ op_answered(op_t *op, const answer_t *a, uint64_t now)
         return;
     }
 
-    if (a->status == 429 || a->status == 503) {
+    if (a->status == 429 || a->status == 503
+        || (a->status == 500 && starving))
+    {
         count.later++;
+        op->unheard = false;
         op_later(op, now);
         return;
     }
@@ -739,7 +758,23 @@ conn_close(conn_t *c)
 
     c->fd = -1;
     c->connecting = false;
+    c->used = false;
     c->in_len = 0;
+}
+
+
+/* What the end of a connection, which the client did not want, counts as. */
+static void
+conn_lost_count(const conn_t *c)
+{
+    op_t  *op = c->op;
+
+    count.lost += c->out_sent != 0;
+    count.fresh += !c->used;
+    count.cut += c->in_len != 0;
+
+    op->unheard = gentle && op->kind == 'W'
+                  && (op->attempts == 1 || op->unheard);
 }
 
 
@@ -751,10 +786,15 @@ conn_lost(conn_t *c, int status, uint64_t now)
     bool  sent = c->out_sent != 0;
 
     if (op != NULL) {
+        if (status == 0) {
+            conn_lost_count(c);
+        } else {
+            count.gone += sent;
+            op->unheard = false;
+        }
+
         if (sent) {
             record(c, status, NULL);
-            count.lost += status == 0;
-            count.gone += status != 0;
         } else {
             c->retry_us = now + 10000 + draw(20000);
         }
@@ -871,6 +911,7 @@ conn_answer(conn_t *c, const answer_t *a, uint64_t now)
     record(c, a->status, a);
     op->flying--;
     c->op = NULL;
+    c->used = true;
     c->in_len = 0;
     op_answered(op, a, now);
 
@@ -1027,7 +1068,7 @@ options(int argc, char **argv)
     FILE    *f;
     size_t  n;
 
-    while ((opt = getopt(argc, argv, "p:t:o:c:a:s:e:n:S:r:g")) != -1) {
+    while ((opt = getopt(argc, argv, "p:t:o:c:a:s:e:n:S:r:gm")) != -1) {
         switch (opt) {
 
         case 'p': port = (int) strtol(optarg, NULL, 10); break;
@@ -1039,6 +1080,7 @@ options(int argc, char **argv)
         case 'n': name = optarg; break;
         case 'S': rnd = strtoull(optarg, NULL, 10); break;
         case 'g': gentle = true; break;
+        case 'm': starving = true; break;
 
         case 't':
             f = fopen(optarg, "r");
@@ -1114,7 +1156,8 @@ main(int argc, char **argv)
     }
 
     (void) printf("ok=%llu replayed=%llu refused=%llu later=%llu lost=%llu"
-                  " gone=%llu reads=%llu attempts=%llu bad=%llu open=%llu\n",
+                  " gone=%llu reads=%llu attempts=%llu bad=%llu open=%llu"
+                  " new=%llu cut=%llu unheard=%llu\n",
                   (unsigned long long) count.ok,
                   (unsigned long long) count.replayed,
                   (unsigned long long) count.refused,
@@ -1124,7 +1167,10 @@ main(int argc, char **argv)
                   (unsigned long long) count.reads,
                   (unsigned long long) count.attempts,
                   (unsigned long long) count.bad,
-                  (unsigned long long) open_n);
+                  (unsigned long long) open_n,
+                  (unsigned long long) count.fresh,
+                  (unsigned long long) count.cut,
+                  (unsigned long long) count.unheard);
 
     return 0;
 }

@@ -14,6 +14,8 @@
  *            20  u32  locks of files are given to everybody
  *            24  u32  syncs fail
  *            28  u32  the process that gets no memory
+ *            32  u32  the errno of whoever changes the ledger's files: EROFS
+ *                     or ENOSPC
  *
  * RON_SHIM_DIR is the ledger's directory.  With RON_SHIM_UNDO, every write to
  * a file in it that is not synced yet leaves what was there before in a file
@@ -53,6 +55,7 @@ typedef struct {
     volatile uint32_t   no_locks;
     volatile uint32_t   fail;
     volatile uint32_t   starved;
+    volatile uint32_t   denied;
 } shim_page_t;
 
 typedef struct {
@@ -77,6 +80,8 @@ ssize_t pwrite(int fd, const void *buf, size_t len, off_t off);
 ssize_t pwrite64(int fd, const void *buf, size_t len, off64_t off);
 int ftruncate(int fd, off_t size);
 int ftruncate64(int fd, off64_t size);
+int open(const char *path, int flags, ...);
+int open64(const char *path, int flags, ...);
 int flock(int fd, int op);
 void *malloc(size_t size);
 int posix_memalign(void **p, size_t align, size_t size);
@@ -268,11 +273,75 @@ fdatasync(int fd)
 }
 
 
+/* A file system that may not be written, or has no room left. */
+
+static bool
+shim_denied(int fd)
+{
+    struct stat  st;
+
+    if (page->denied == 0 || !shim_ours(fd, &st)) {
+        return false;
+    }
+
+    errno = (int) page->denied;
+
+    return true;
+}
+
+
+static int
+shim_open(const char *path, int flags, unsigned mode)
+{
+    if (page->denied == EROFS && (flags & O_ACCMODE) != O_RDONLY
+        && ledger_dir != NULL
+        && strncmp(path, ledger_dir, strlen(ledger_dir)) == 0)
+    {
+        errno = EROFS;
+        return -1;
+    }
+
+    return (int) syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+
+int
+open(const char *path, int flags, ...)
+{
+    va_list   args;
+    unsigned  mode;
+
+    va_start(args, flags);
+    mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(args, unsigned) : 0;
+    va_end(args);
+
+    return shim_open(path, flags, mode);
+}
+
+
+int
+open64(const char *path, int flags, ...)
+{
+    va_list   args;
+    unsigned  mode;
+
+    va_start(args, flags);
+    mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(args, unsigned) : 0;
+    va_end(args);
+
+    return shim_open(path, flags, mode);
+}
+
+
 static ssize_t
 shim_write(int fd, const void *buf, size_t len, off_t off)
 {
     ssize_t      n;
     struct stat  st;
+
+    if (shim_denied(fd)) {
+        return -1;
+    }
 
     if (undo_dir == NULL || !shim_ours(fd, &st)) {
         return syscall(SYS_pwrite64, fd, buf, len, off);
@@ -307,6 +376,10 @@ shim_truncate(int fd, off_t size)
 {
     int          rc;
     struct stat  st;
+
+    if (shim_denied(fd)) {
+        return -1;
+    }
 
     if (undo_dir == NULL || !shim_ours(fd, &st)) {
         return (int) syscall(SYS_ftruncate, fd, size);

@@ -277,6 +277,10 @@ fuzz_headers(ron_str_t s)
 
     (void) ron_api_match(s, &v);
 
+    if (ron_api_if_match(s, &enter, &v) == RON_OK) {
+        RON_ASSERT(enter == ron_str_eq(s, ron_str("*")));
+    }
+
     n = ron_array_n(args);
 
     if (ron_api_query(s, space, args, &n) == RON_OK) {
@@ -323,7 +327,9 @@ plain(const ron_msg_admin_t *admin)
 static void
 fuzz_answers(ron_str_t s)
 {
+    bool               of_batch;
     uint16_t           status;
+    ron_entry_t        e;
     ron_outcome_t      o;
     ron_msg_batch_t    batch;
     ron_msg_admin_t    admin;
@@ -336,12 +342,12 @@ fuzz_answers(ron_str_t s)
         == RON_OK && o.result_n > 0)
     {
         ron_buf_reset(&out);
-        if (ron_api_wallet_answer(&out, &o, &err) == RON_OK) {
+        if (ron_api_wallet_answer(&out, &o, &e, &err) == RON_OK) {
             is_json(false);
         }
 
         ron_buf_reset(&out);
-        if (ron_api_batch_answer(&out, &o, &status, &err) == RON_OK) {
+        if (ron_api_batch_answer(&out, &o, NULL, &status, &err) == RON_OK) {
             RON_ASSERT(status == 200 || status == 207);
             is_json(false);
         }
@@ -354,8 +360,14 @@ fuzz_answers(ron_str_t s)
     }
 
     if (ron_msg_lookup_get(s, &lookup) == RON_OK) {
+        of_batch = lookup.batch
+                   && ron_outcome_decode(lookup.entry, &o, results,
+                                         ron_array_n(results)) == RON_OK;
+
         ron_buf_reset(&out);
-        if (ron_api_outcome_answer(&out, &lookup, true) == RON_OK) {
+        if (ron_api_outcome_answer(&out, &lookup, of_batch ? &o : NULL, true)
+            == RON_OK)
+        {
             is_json(false);
         }
     }

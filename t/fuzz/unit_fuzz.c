@@ -24,6 +24,7 @@ same_op(const ron_entry_t *a, const ron_entry_t *b)
            && a->amount == b->amount && a->nonce == b->nonce
            && a->source_ms == b->source_ms && a->ref == b->ref
            && a->expiry_ms == b->expiry_ms && a->schema == b->schema
+           && a->ledger_id == b->ledger_id && a->time_ms == b->time_ms
            && memcmp(a->nonce16, b->nonce16, RON_NONCE_LEN) == 0
            && ron_hash_eq(&a->memo, &b->memo)
            && ron_str_eq(a->asset, b->asset)
@@ -62,6 +63,7 @@ fuzz_unit(ron_str_t s)
                && u.account_daily == v.account_daily
                && u.account_total == v.account_total
                && ron_str_eq(u.cap, v.cap) && ron_str_eq(u.key, v.key)
+               && ron_str_eq(u.corr, v.corr)
                && u.op_n == v.op_n);
 
     for (uint32_t i = 0; i < u.op_n; i++) {
@@ -73,6 +75,7 @@ fuzz_unit(ron_str_t s)
     v.source_us++;
     v.deadline_us++;
     v.cap = ron_str("someone else");
+    v.corr = ron_str("another try");
     RON_ASSERT(ron_unit_digest(&u, &two, &a) == RON_OK);
     RON_ASSERT(ron_unit_digest(&v, &two, &b) == RON_OK);
     RON_ASSERT(ron_hash_eq(&a, &b));
@@ -127,6 +130,7 @@ static void
 fuzz_others(ron_str_t s)
 {
     ron_str_t          a, b;
+    ron_msg_ask_t      ask;
     ron_msg_admin_t    admin;
     ron_msg_state_t    state;
     ron_msg_lookup_t   lookup;
@@ -143,6 +147,12 @@ fuzz_others(ron_str_t s)
 
     if (ron_msg_two_get(s, &a, &b) == RON_OK) {
         ron_msg_two_put(&one, a, b);
+        RON_ASSERT(ron_str_eq(ron_buf_str(&one), s));
+        ron_buf_reset(&one);
+    }
+
+    if (ron_msg_ask_get(s, &ask) == RON_OK) {
+        ron_msg_ask_put(&one, &ask);
         RON_ASSERT(ron_str_eq(ron_buf_str(&one), s));
         ron_buf_reset(&one);
     }

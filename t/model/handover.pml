@@ -4,8 +4,12 @@
  * lock of a dead process back.  Taking the lock raises the epoch in the
  * journal, and the journal refuses rows of an older epoch.
  *
+ * Helpers are killed at any instant, but not all of them: one stays, and a
+ * fenced one begins again, as its master has it do.
+ *
  * Checked: never two rows of two writers interleaved out of epoch order, a
- * journal that always continues at its head, and somebody serves in the end.
+ * journal that always continues at its head, and somebody serves in the end:
+ * has the ledger and appends all that it has.
  *
  * Variants that must be refuted:
  *   -DNO_LOCK     a helper writes without asking for the lock
@@ -13,23 +17,28 @@
  *   -DSTALE_LOCK  the lock is lost without its holder noticing (a network
  *                 file system): only the fence is left, and it must hold;
  *                 this one must pass
+ *   -DKEPT_LOCK   a dead helper keeps its lock
+ *   -DSTALE_LOCK -DFENCED_ENDS    nobody begins again after the fence
  */
 
 #define HELPERS  3
+#define KILLS    2
+#define LOSSES   2                  /* of the lock, unnoticed */
 #define ROWS     2                  /* rows each helper tries to append */
 
 byte holder = HELPERS;              /* HELPERS: nobody */
 byte epoch;                         /* in the journal */
 byte head;                          /* rows */
 byte head_epoch;
-bool serving[HELPERS];
-bool alive[HELPERS];
+byte writers;                       /* who have taken over, and live */
+byte kills, losses;
+bool served;
 
 proctype Helper(byte me)
 {
     byte mine, saw, n;
 
-    alive[me] = true;
+again:
 
     /* wait for the lock */
 
@@ -39,7 +48,7 @@ proctype Helper(byte me)
 #else
     :: atomic { holder == HELPERS -> holder = me; break }
 #endif
-    :: goto dead
+    :: atomic { kills < KILLS -> kills++; goto dead }
     od;
 
     /* only then read the head, and raise the epoch */
@@ -47,10 +56,12 @@ proctype Helper(byte me)
     atomic {
         epoch++;
         mine = epoch;
-        saw = head
+        saw = head;
+        writers++;
+#ifndef STALE_LOCK
+        assert(writers == 1)
+#endif
     };
-
-    serving[me] = true;
 
     do
     :: n == ROWS -> break
@@ -70,28 +81,43 @@ proctype Helper(byte me)
                 head++;
                 head_epoch = mine;
                 saw = head;
-                n++
+                n++;
+                served = served || n == ROWS
 #ifndef NO_FENCE
             :: else -> goto fenced
 #endif
             fi
         }
 #ifdef STALE_LOCK
-    :: atomic { holder == me -> holder = HELPERS }
+    :: atomic { holder == me && losses < LOSSES ->
+                losses++; holder = HELPERS }
 #endif
-    :: goto dead                    /* killed at any instant */
+    :: atomic { kills < KILLS -> kills++; goto killed }
     od;
 
+    atomic { writers--; holder = (holder == me -> HELPERS : holder) };
+    goto end;
+
 fenced:
-dead:
     atomic {
-        serving[me] = false;
-        alive[me] = false;
-        if
-        :: holder == me -> holder = HELPERS
-        :: else
-        fi
-    }
+        writers--;
+        holder = (holder == me -> HELPERS : holder);
+        n = 0; mine = 0; saw = 0
+    };
+#ifdef FENCED_ENDS
+    goto end;
+#else
+    goto again;
+#endif
+
+killed:
+    writers--;
+dead:
+#ifndef KEPT_LOCK
+    holder = (holder == me -> HELPERS : holder);
+#endif
+end:
+    skip
 }
 
 init
@@ -103,7 +129,4 @@ init
     }
 }
 
-#ifndef STALE_LOCK
-ltl one_writer { [] (!(serving[0] && serving[1]) && !(serving[0] && serving[2])
-                     && !(serving[1] && serving[2])) }
-#endif
+ltl served_in_the_end { <> served }

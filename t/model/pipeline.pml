@@ -1,26 +1,34 @@
 /*
  * The write path: producers offer units, the sequencer decides and gives
  * each a seq, the committer makes batches durable, and only then are callers
- * told.  A crash may come at any step; what was not durable is gone and its
- * caller asks again under the same key.
+ * told.  A crash may come at any step, between taking a unit and its sync,
+ * and between the sync and the answer, too; what was not durable is gone and
+ * its caller asks again under the same key.  Callers that waited for too long
+ * do so without a crash.
  *
  * Checked: one writer, no seq twice and none left out, no key has two
- * effects, nothing acknowledged is lost, queues stay bounded, money is
- * conserved, and every caller is answered in the end.
+ * effects, nothing is acknowledged that is not durable, queues stay bounded,
+ * what is on disk after a crash is balanced, and every caller is answered in
+ * the end.
  *
  * Variants that must be refuted (see run):
- *   -DEARLY_ANSWER     callers are told before the batch is durable
- *   -DNO_KEYS          a repeat is not recognised
- *   -DTWO_WRITERS      a second committer appends without the lock
+ *   -DEARLY_ANSWER   callers are told before the batch is durable
+ *   -DNO_KEYS        a repeat is not recognised
+ *   -DFORGETFUL      a new life does not know the keys of the journal
+ *   -DSTALE_SEQ      nor where the journal ends
+ *   -DTORN           debit and credit are not one write
+ *   -DTWO_WRITERS    somebody else appends without the lock
+ *   -DUNTOLD         who asks again for what is done is not answered
  */
 
-#define PRODUCERS  2
-#define UNITS      2                /* units a producer has to get done */
 #define QUEUE      2
 #define CRASHES    2
 
-#define KEY(p, u)  ((p) * UNITS + (u))
-#define KEYS       (PRODUCERS * UNITS)
+/* What a producer has to get done: the first two units, the second one. */
+
+#define UNITS(p)   (2 - (p))
+#define KEY(p, u)  ((p) * 2 + (u))
+#define KEYS       3
 
 chan preval = [QUEUE] of { byte };          /* keys offered, not sequenced */
 chan commit = [QUEUE] of { byte, byte };    /* key, seq: not durable yet */
@@ -29,50 +37,45 @@ byte next_seq = 1;                  /* the sequencer's */
 bool decided[KEYS];                 /* RAM: lost by a crash */
 
 byte journal_n;                     /* durable from here on */
-byte journal_key[KEYS + 4];
 bool durable[KEYS];
-byte effects[KEYS];
-
-bool told[KEYS];
 byte from = KEYS;                   /* money: every effect moves one */
 byte to;
 
-byte crashes;
-byte writers;
-bool up = true;
+bool told[KEYS];
+byte life;
+byte writers;                       /* who hold the writer's lock */
+
+inline tell(k)
+{
+    told[k] = true;
+    assert(durable[k])
+}
 
 inline append(k, s)
 {
-    d_step {
-        assert(s == journal_n + 1);
-        journal_key[journal_n] = k;
-        journal_n++;
-        durable[k] = true;
-        effects[k]++;
-        from--;
-        to++;
-        assert(effects[k] == 1);
-        assert(from + to == KEYS);
-    }
+    assert(writers == 1);
+    assert(s == journal_n + 1);
+    assert(!durable[k]);
+    journal_n++;
+    durable[k] = true
 }
 
 proctype Producer(byte p)
 {
-    byte u, k;
+    byte u, since;
+    bool again;
 
     do
-    :: u == UNITS -> break
-    :: else ->
-        k = KEY(p, u);
+    :: u == UNITS(p) -> break
+    :: u < UNITS(p) ->
+        since = life;
+        preval!KEY(p, u);
 
-        do
-        :: told[k] -> break
-        :: !told[k] && up && nfull(preval) -> preval!k
-        :: !told[k] && timeout -> preval!k
-        od;
-
-        assert(durable[k]);
-        u++
+        if
+        :: told[KEY(p, u)] -> u++; again = false
+        :: !told[KEY(p, u)] && life != since
+        :: !told[KEY(p, u)] && !again -> again = true       /* impatient */
+        fi
     od
 }
 
@@ -82,49 +85,70 @@ proctype Sequencer()
 
 end:
     do
-    :: atomic { up && nempty(preval) && nfull(commit) -> preval?k };
-#ifndef NO_KEYS
+    :: atomic { nempty(preval) && nfull(commit) -> preval?k;
         if
-        :: atomic { durable[k] -> told[k] = true }
-        :: !durable[k] && decided[k]        /* joins: answered with it */
-        :: else ->
-#endif
-            d_step {
-                commit!k, next_seq;
-                decided[k] = true;
-                next_seq++
-            }
-#ifdef EARLY_ANSWER
-            told[k] = true;
-#endif
 #ifndef NO_KEYS
-        fi
+#ifndef FORGETFUL
+        :: durable[k] ->
+#ifndef UNTOLD
+            tell(k)
+#else
+            skip
 #endif
+#endif
+        :: decided[k]                       /* joins: told with the first */
+#endif
+        :: else ->
+            commit!k, next_seq;
+            decided[k] = true;
+            next_seq++;
+#ifdef EARLY_ANSWER
+            tell(k)
+#endif
+        fi;
+        k = 0 }
     od
 }
 
 proctype Committer()
 {
-    byte k, s;
+    byte k, s, since;
 
 end:
     do
-    :: atomic { up && commit?[k, s] -> commit?k, s; writers++ };
-        assert(writers == 1);
+    :: atomic { commit?k, s -> since = life; writers++ };
 
-        /* fsync: a crash may come before it, or between it and the answer */
-
-        if
-        :: up && s == journal_n + 1 -> append(k, s)
-        :: else                             /* of a life that is over */
-        fi;
+        /* the sync: it may die before */
 
         atomic {
-            writers--;
             if
-            :: up && durable[k] -> told[k] = true
+            :: since == life ->
+                append(k, s);
+                from--;
+#ifndef TORN
+                to++
+#endif
             :: else
             fi
+        };
+
+#ifdef TORN
+        atomic {
+            if
+            :: since == life -> to++
+            :: else
+            fi
+        };
+#endif
+
+        /* and between the sync and the answer */
+
+        atomic {
+            if
+            :: since == life -> writers--; tell(k)
+            :: else
+            fi;
+            k = 0; s = 0; since = 0
         }
     od
 }
@@ -132,47 +156,59 @@ end:
 #ifdef TWO_WRITERS
 proctype Intruder()
 {
-    byte k;
+    byte k, s;
 
 end:
     do
-    :: atomic { writers < 2 && nempty(commit) -> writers++ };
-        assert(writers == 1);
-        writers--
+    :: atomic { nempty(preval) -> preval?k; s = journal_n + 1; writers++ };
+        atomic {
+            if
+            :: durable[k]
+            :: else -> append(k, s); from--; to++
+            fi;
+            writers--;
+            tell(k)
+        }
     od
 }
 #endif
 
-/* The process dies and comes back: RAM is made anew from the journal. */
+/*
+ * The process dies and comes back: RAM is made anew from the journal, and the
+ * kernel gives its lock back.
+ */
 
 proctype Crash()
 {
-    byte i, k, s;
+    byte i, s;
 
     do
-    :: crashes == CRASHES -> break
-    :: crashes < CRASHES ->
+    :: life == CRASHES -> break
+    :: break
+    :: life < CRASHES ->
         atomic {
-            writers == 0;
-            up = false;
-            crashes++;
             do
-            :: nempty(commit) -> commit?k, s
+            :: nempty(commit) -> commit?i, s
             :: empty(commit) -> break
             od;
             do
-            :: nempty(preval) -> preval?k
+            :: nempty(preval) -> preval?i
             :: empty(preval) -> break
             od;
             i = 0;
             do
             :: i == KEYS -> break
-            :: else -> decided[i] = durable[i]; i++
+            :: else -> decided[i] = false; i++
             od;
+            i = 0;
+            s = 0;
+#ifndef STALE_SEQ
             next_seq = journal_n + 1;
-            up = true
+#endif
+            writers = 0;
+            life++;
+            assert(from + to == KEYS)
         }
-    :: break
     od
 }
 
@@ -185,12 +221,9 @@ init
         run Committer();
         run Crash();
 #ifdef TWO_WRITERS
-        run Intruder();
+        run Intruder()
 #endif
     }
 }
 
-#define all_told  (told[0] && told[1] && told[2] && told[3])
-
-ltl nothing_lost { [] ((told[0] -> durable[0]) && (told[1] -> durable[1])
-                       && (told[2] -> durable[2]) && (told[3] -> durable[3])) }
+ltl answered { <> (told[0] && told[1] && told[2]) }

@@ -349,6 +349,13 @@ ron_thread_start(ron_thread_t **thread, const char *name, bool idle,
 }
 
 
+void
+ron_thread_hurry(ron_thread_t *thread)
+{
+    (void) thread;
+}
+
+
 ron_status_t
 ron_thread_join(ron_thread_t *thread, uint64_t timeout_ms)
 {
@@ -370,8 +377,10 @@ ron_thread_join(ron_thread_t *thread, uint64_t timeout_ms)
 
 
 ron_status_t
-ron_mutex_create(ron_mutex_t **mutex)
+ron_mutex_create(ron_mutex_t **mutex, ron_lock_id_t lock)
 {
+    (void) lock;
+
     *mutex = calloc(1, sizeof(ron_mutex_t));
 
     return *mutex ? RON_OK : RON_ENOMEM;

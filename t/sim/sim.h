@@ -25,6 +25,7 @@
 
 #include "ron.h"
 #include "ron_buf.h"
+#include "ron_engine.h"
 
 
 #define SIM_NEVER  UINT64_MAX
@@ -101,8 +102,11 @@ bool sim_wait(const void *chan, uint64_t until_us);
 void sim_wake(const void *chan, bool all);
 void sim_sleep(uint64_t us);
 
-/* How many switches away from a task that could go on are explored. */
-void sim_preempt_set(uint32_t n);
+/*
+ * How many switches away from a task that could go on are explored; `strict`:
+ * how many choices that are not the first one.
+ */
+void sim_preempt_set(uint32_t n, bool strict);
 
 /* Runs until sim.over. */
 void sim_run(void);
@@ -128,6 +132,7 @@ _Noreturn void sim_fail(const char *fmt, ...)
     X(LATE, "refused, and an older copy then done")                           \
     X(ENTRIES, "entries judged")                                              \
     X(SCANS, "journal walks")                                                 \
+    X(BALANCES, "published balances judged")                                  \
     X(TAKEOVERS, "ledgers taken over")                                        \
     X(SAFE, "safe mode entered")                                              \
     X(SAFE_LEFT, "safe mode left by the operator")                            \
@@ -249,6 +254,8 @@ void sim_end_close(sim_end_t *e);
 /* -1: closed by the peer; 0: nothing now. */
 int64_t sim_end_recv(sim_end_t *e, void *buf, size_t len);
 int64_t sim_end_send(sim_end_t *e, const void *buf, size_t len);
+/* Until something has come, or can be sent, or the stream has ended. */
+void sim_end_wait(sim_end_t *e);
 /* Breaks the stream; what is under way may be lost. */
 void sim_end_break(sim_end_t *e);
 
@@ -284,9 +291,8 @@ void oracle_head(uint64_t size, const ron_hash_t *root);
  * cannot be read this instant.
  */
 bool oracle_scan(bool again);
-/* A batch that a helper published. */
-void oracle_commit(sim_proc_t *proc, uint64_t seq, uint64_t count,
-    const ron_hash_t *root);
+/* A batch that a helper published, with its balances. */
+void oracle_commit(sim_proc_t *proc, const ron_batch_t *batch);
 /* Everything at rest: every acknowledged entry is there. */
 void oracle_settle(void);
 bool oracle_purse(uint32_t n, ron_str_t *account, ron_str_t *asset,
@@ -305,9 +311,12 @@ bool oracle_hold(uint64_t n, uint64_t *seq, ron_u128_t *left);
 /* One seed: does not return when it fails. */
 void world_run(uint64_t seed);
 
-/* Every interleaving with at most so many preemptions. */
-void small_engine(uint32_t preempt_max);
-void small_shutdown(uint32_t preempt_max);
+/*
+ * Every interleaving with at most so many preemptions; shutdown at any step,
+ * or `late`, when all is done.
+ */
+void small_engine(uint32_t preempt_max, bool late);
+void small_wallet(uint32_t preempt_max, bool late);
 
 
 #endif /* SIM_H */

@@ -2,10 +2,12 @@
 #
 #     make sim SEED=17        one seed, with its trace if it fails
 #     make sim SEEDS=1000     seeds 1 to 1000
-#     make sim-small          the small configurations, explored
+#     make sim-small          the small configurations, explored;
+#                             PREEMPT=3: with so many preemptions
 
 SEED  ?= 1
 SEEDS ?= 1
+PREEMPT ?=
 
 SIM_SRC  := $(sort $(wildcard t/sim/*.c))
 SIM_OBJ  := $(SIM_SRC:%.c=$(BUILD)/%.o)
@@ -20,8 +22,6 @@ $(BUILD)/t/sim/sim: $(SIM_OBJ) $(BUILD)/libron.a $(BLAKE3_LIB)
 	    $(BUILD)/libron.a $(BLAKE3_LIBS) $(LIBS) \
 	    $(addprefix -Wl$(comma)--wrap=,$(SIM_WRAP))
 
-comma := ,
-
 .PHONY: sim sim-build sim-small
 
 sim-build: $(BUILD)/t/sim/sim
@@ -29,7 +29,7 @@ sim-build: $(BUILD)/t/sim/sim
 sim: $(BUILD)/t/sim/sim      ## seeds of the simulator (SEED=n, SEEDS=n)
 	@$(BUILD)/t/sim/sim $(SEED) $(SEEDS)
 
-sim-small: $(BUILD)/t/sim/sim
-	@$(BUILD)/t/sim/sim small
+sim-small: $(BUILD)/t/sim/sim   ## the simulator's small configurations, explored
+	@$(BUILD)/t/sim/sim small $(PREEMPT)
 
 -include $(SIM_OBJ:.o=.d)

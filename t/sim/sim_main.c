@@ -5,7 +5,7 @@
  * shared memory.  A seed that failed is run again with its trace on.
  *
  *     sim [-q] [-t] [-c early|sync|lock] [-j] FIRST [COUNT [SECONDS]]
- *     sim small
+ *     sim small [PREEMPTIONS]
  *
  *     -t   the trace of every seed
  *     -q   a line for each failure only, no trace
@@ -120,7 +120,8 @@ main_now(void)
 
 
 static void
-main_small(const char *name, void (*run)(uint32_t preempt_max), uint32_t n)
+main_small(const char *name, void (*run)(uint32_t preempt_max, bool late),
+    uint32_t n, bool late)
 {
     int     status;
     pid_t   pid;
@@ -135,8 +136,7 @@ main_small(const char *name, void (*run)(uint32_t preempt_max), uint32_t n)
 
     if (pid == 0) {
         main_signals();
-        sim.exhaustive = true;
-        run(n);
+        run(n, late);
         _exit(0);
     }
 
@@ -144,8 +144,9 @@ main_small(const char *name, void (*run)(uint32_t preempt_max), uint32_t n)
 
     status = !(WIFEXITED(status) && WEXITSTATUS(status) == 0
                && sim_verdict[0] == '\0');
-    (void) printf("%s: %s: %llu interleavings, %.1f s%s%s\n",
-                  status ? "FAILED" : "ok", name,
+    (void) printf("%s: %s, shutdown %s, at most %u preemptions: %llu"
+                  " interleavings, %.1f s%s%s\n", status ? "FAILED" : "ok",
+                  name, late ? "when all is done" : "at any step", n,
                   (unsigned long long) sim_counts[SIM_SCANS],
                   main_now() - begin, status ? ": " : "", sim_verdict);
     (void) fflush(stdout);
@@ -207,8 +208,9 @@ main_seeds(uint64_t first, uint64_t count, double seconds)
 int
 main(int argc, char **argv)
 {
-    int    opt;
-    void  *shared;
+    int       opt;
+    void     *shared;
+    uint32_t  n, i;
 
     while ((opt = getopt(argc, argv, "qtdc:")) != -1) {
         switch (opt) {
@@ -246,10 +248,17 @@ main(int argc, char **argv)
     sim_vfs_init();
 
     if (optind < argc && strcmp(argv[optind], "small") == 0) {
-        main_small("1 producer, 3 sends, queue of 2, 1 consumer", small_engine,
-                   3);
-        main_small("2 sends, queue of 2, shutdown with work in hand",
-                   small_shutdown, 3);
+        n = optind + 1 < argc ? (uint32_t) strtoul(argv[optind + 1],
+                                                          NULL, 10)
+                                : 0;
+
+        for (i = 0; i < 2; i++) {
+            main_small("engine: 1 producer, 3 sends, queue of 2, 1 consumer",
+                       small_engine, n ? n : 2, i != 0);
+            main_small("service: 2 connections, 2 sends each, queue of 2",
+                       small_wallet, n ? n : 2, i != 0);
+        }
+
         return 0;
     }
 

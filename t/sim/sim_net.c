@@ -318,6 +318,20 @@ sim_end_close(sim_end_t *e)
 }
 
 
+void
+sim_end_wait(sim_end_t *e)
+{
+    uint64_t  when_us;
+
+    when_us = SIM_NEVER;
+
+    if (!end_readable(e, &when_us)) {
+        e->chan = e;
+        (void) sim_wait(e, when_us);
+    }
+}
+
+
 static void
 end_lose(sim_end_t *e)
 {
@@ -620,14 +634,14 @@ __wrap_epoll_wait(int epfd, struct epoll_event *events, int max,
 
     sim_point();
 
-    end_us = timeout_ms < 0 ? SIM_NEVER
-                            : sim.mono_us + (uint64_t) timeout_ms * 1000;
+    end_us = timeout_ms < 0 || (timeout_ms > 0 && sim.exhaustive)
+             ? SIM_NEVER : sim.mono_us + (uint64_t) timeout_ms * 1000;
 
     for ( ;; ) {
         ep = net_fd(epfd);
         when_us = end_us;
         n = 0;
-        k = ep->watch_n > 1 ? (uint32_t) sim_below(ep->watch_n) : 0;
+        k = ep->watch_n > 1 && !sim.exhaustive ? (uint32_t) sim_below(ep->watch_n) : 0;
 
         for (i = 0; i < ep->watch_n && n < max; i++) {
             watch_t  *w = &ep->watch[(i + k) % ep->watch_n];

@@ -651,23 +651,46 @@ oracle_scan(bool again)
 }
 
 
-void
-oracle_commit(sim_proc_t *proc, uint64_t seq, uint64_t count,
-    const ron_hash_t *root)
+/* What caches are told: the journal's, when it ends with this batch. */
+
+static void
+judge_published(const ron_batch_t *batch)
 {
+    uint32_t              i;
+    purse_t              *p;
+    const ron_balance_t  *b;
+
+    for (i = 0; i < batch->balance_n; i++) {
+        b = &batch->balances[i];
+        p = judge_purse(b->account, b->asset);
+        sim_check(p->available == b->available && p->held == b->held,
+                  "a balance of \"%s\" was published up to seq %llu that is"
+                  " not the journal's", p->account,
+                  (unsigned long long) judged.seq);
+        sim_count(SIM_BALANCES, 1);
+    }
+}
+
+
+void
+oracle_commit(sim_proc_t *proc, const ron_batch_t *batch)
+{
+    uint64_t  last;
+
     if (!oracle_scan(false)) {
         return;
     }
 
-    sim_check(judged.seq >= seq + count - 1, "a batch was published up to seq"
-              " %llu, and the journal ends at %llu",
-              (unsigned long long) (seq + count - 1),
+    last = batch->seq + batch->count - 1;
+    sim_check(judged.seq >= last, "a batch was published up to seq %llu, and"
+              " the journal ends at %llu", (unsigned long long) last,
               (unsigned long long) judged.seq);
 
-    if (judged.seq == seq + count - 1) {
-        sim_check(ron_hash_eq(root, &judged.root), "a root was published for"
-                  " seq %llu that is not the journal's",
+    if (judged.seq == last) {
+        sim_check(ron_hash_eq(&batch->root, &judged.root), "a root was"
+                  " published for seq %llu that is not the journal's",
                   (unsigned long long) judged.seq);
+        judge_published(batch);
 
         RON_ASSERT(judged.epoch < JUDGE_EPOCHS);
         sim_check(judge_epoch[judged.epoch] == 0

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "ron_digest.h"
+#include "ron_seed.h"
 
 
 #define SIM_STACK      (256 * 1024)
@@ -68,17 +69,11 @@ static uint64_t      sim_state;
 uint64_t
 sim_rand(void)
 {
-    uint64_t  z;
-
     if (sim_state == 0) {
         sim_state = sim.seed * UINT64_C(0xd1342543de82ef95) + 1;
     }
 
-    z = (sim_state += UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-
-    return z ^ (z >> 31);
+    return ron_seed_next(&sim_state);
 }
 
 
@@ -508,21 +503,29 @@ sim_ready(sim_task_t **ready)
 }
 
 
-/* When everything is explored: a switch away from a task that could go on. */
+/*
+ * When everything is explored: who goes on is free where a task cannot, and
+ * where it could, a switch away from it is a preemption.  With `strict` every
+ * choice but the first counts: the runs that differ from one order of tasks in
+ * so many places, which is what a world of many tasks has time for.
+ */
 
 static uint32_t  sim_preempt_left = UINT32_MAX;
+static bool      sim_preempt_strict;
 
 void
-sim_preempt_set(uint32_t n)
+sim_preempt_set(uint32_t n, bool strict)
 {
     sim_preempt_left = n;
+    sim_preempt_strict = strict;
 }
 
 
 static sim_task_t *
 sim_pick(sim_task_t **ready, uint32_t n)
 {
-    uint32_t  i, pick, same;
+    uint32_t     pick, same;
+    sim_task_t  *swap;
 
     if (!sim.exhaustive) {
         return ready[sim_below(n)];
@@ -530,23 +533,22 @@ sim_pick(sim_task_t **ready, uint32_t n)
 
     for (same = 0; same < n && ready[same] != sim_before; same++) { /**/ }
 
-    if (same < n && sim_preempt_left == 0) {
+    if (same == n && !sim_preempt_strict) {
+        return ready[sim_choose(n)];
+    }
+
+    same = same < n ? same : 0;
+
+    if (sim_preempt_left == 0) {
         return ready[same];
     }
 
-    if (same < n) {
-        sim_task_t  *swap = ready[n - 1];
-
-        ready[n - 1] = ready[same];
-        ready[same] = swap;
-    }
+    swap = ready[n - 1];
+    ready[n - 1] = ready[same];
+    ready[same] = swap;
 
     pick = sim_choose(n);
-    i = n - 1;
-
-    if (same < n && pick != i) {
-        sim_preempt_left--;
-    }
+    sim_preempt_left -= pick != n - 1;
 
     return ready[pick];
 }

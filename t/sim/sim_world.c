@@ -64,8 +64,11 @@ typedef struct {
     uint64_t       generation;
 } client_t;
 
+typedef struct master_s  master_t;
+
 typedef struct {
     sim_proc_t          *proc;
+    master_t            *master;
     ron_service_t       *service;
     ron_service_conf_t   conf;
     ron_life_t           state;
@@ -75,13 +78,16 @@ typedef struct {
     bool                 gone;
 } helper_t;
 
-typedef struct {
-    uint32_t   no;
-    char       name[8];
-    helper_t  *helper;
-    bool       alive;                           /* wants a helper */
-    bool       clean;                           /* the one before ended well */
-} master_t;
+struct master_s {
+    uint32_t             no;
+    char                 name[8];
+    helper_t            *helper;
+    bool                 alive;                 /* wants a helper */
+    bool                 clean;                 /* the one before ended well */
+    ron_ledger_clock_t   clock;                 /* as its helpers keep it */
+    uint64_t             time_ms;               /* of its newest batch, */
+    uint64_t             decide_us;             /* decided then; 0: none */
+};
 
 
 static struct {
@@ -156,7 +162,9 @@ helper_on_head(void *ctx, uint64_t seq, uint64_t time_ms,
     ron_hash_t  mine;
     helper_t   *h = ctx;
 
-    (void) time_ms;
+    /* another master may have been further */
+
+    h->master->time_ms = ron_max(h->master->time_ms, time_ms);
 
     sim_trace("has the ledger at seq %llu", (unsigned long long) seq);
     sim_count(SIM_TAKEOVERS, 1);
@@ -176,15 +184,41 @@ helper_on_head(void *ctx, uint64_t seq, uint64_t time_ms,
 }
 
 
+/*
+ * A wall clock jumps and helpers die, and between two batches of one master
+ * ledger time went on by what has passed, and a tenth.
+ */
+
+static void
+helper_time(master_t *m, const ron_batch_t *batch)
+{
+    uint64_t  passed_us, most_ms;
+
+    if (m->decide_us != 0) {
+        passed_us = batch->decide_us - m->decide_us;
+        most_ms = m->time_ms + passed_us * 11 / 10 / 1000 + 2;
+
+        sim_check(batch->time_ms <= most_ms, "ledger time leapt by %llu ms in"
+                  " %llu us", (unsigned long long) (batch->time_ms
+                                                    - m->time_ms),
+                  (unsigned long long) passed_us);
+    }
+
+    m->time_ms = batch->time_ms;
+    m->decide_us = batch->decide_us;
+}
+
+
 static void
 helper_on_commit(void *ctx, const ron_batch_t *batch)
 {
     helper_t  *h = ctx;
 
+    helper_time(h->master, batch);
     sim_trace("published seq %llu, %llu entries",
               (unsigned long long) batch->seq,
               (unsigned long long) batch->count);
-    oracle_commit(h->proc, batch->seq, batch->count, &batch->root);
+    oracle_commit(h->proc, batch);
     helper_bounds(h);
 }
 
@@ -270,7 +304,7 @@ helper_main(void *arg)
 
 
 static helper_t *
-helper_start(const char *master, bool unclean)
+helper_start(master_t *master, bool unclean)
 {
     char                 name[24];
     helper_t            *h;
@@ -280,10 +314,11 @@ helper_start(const char *master, bool unclean)
     RON_ASSERT(h != NULL && w.helper_n < WORLD_HELPERS);
     w.helpers[w.helper_n++] = h;
 
-    (void) snprintf(name, sizeof(name), "%s%llu", master,
+    (void) snprintf(name, sizeof(name), "%s%llu", master->name,
                     (unsigned long long) ++w.generation);
     h->proc = sim_proc_new(name);
     h->proc->data = h;
+    h->master = master;
 
     c = &h->conf;
     ron_service_conf_init(c);
@@ -298,6 +333,7 @@ helper_start(const char *master, bool unclean)
     c->engine.key_ram = w.ram;
     c->engine.batch_ops = w.batch_ops;
     c->engine.queue_batches = w.queue_batches;
+    c->engine.clock = &master->clock;
     c->socket = SIM_SOCK;
     memcpy(c->auth_key, w.key.b, RON_AUTH_KEY_LEN);
     c->generation = w.generation;
@@ -310,7 +346,7 @@ helper_start(const char *master, bool unclean)
     c->on_state = helper_on_state;
     c->ctx = h;
 
-    sim_trace("master %s starts helper %s", master, name);
+    sim_trace("master %s starts helper %s", master->name, name);
     (void) sim_task_start(h->proc, "main", helper_main, h);
 
     return h;
@@ -333,6 +369,24 @@ helper_lives(const helper_t *h)
 }
 
 
+/* It, or its machine, has begun anew: nobody knows how long it was gone. */
+
+static void
+master_forget(master_t *m)
+{
+    m->decide_us = 0;
+    memset(&m->clock, 0, sizeof(m->clock));
+}
+
+
+static void
+master_begin(master_t *m)
+{
+    m->alive = true;
+    master_forget(m);
+}
+
+
 /* A master starts a helper again when it dies. */
 
 static void
@@ -348,7 +402,7 @@ master_main(void *arg)
         sim_sleep(sim_below(sim_chance(1, 3) ? 400000 : 20000));
 
         if (m->alive && !w.power && !helper_lives(m->helper)) {
-            m->helper = helper_start(m->name, !m->clean);
+            m->helper = helper_start(m, !m->clean);
             m->clean = false;
         }
     }
@@ -860,7 +914,9 @@ client_main(void *arg)
             sim_end_break(c->end);
         }
 
-        if (world_can(CAN_WORKER) && !w.calm && sim_chance(1, 1500)) {
+        if (world_can(CAN_WORKER) && !w.calm && c->end != NULL
+            && sim_chance(1, 1500))
+        {
             sim_count(SIM_F_WORKER, 1);
             client_lost(c, "the worker dies");
         }
@@ -915,6 +971,9 @@ world_power_cut(void)
     for (i = 0; i < w.helper_n; i++) {
         sim_proc_kill(w.helpers[i]->proc);
     }
+
+    master_forget(&w.masters[0]);
+    master_forget(&w.masters[1]);
 
     sim_vfs_power_cut();
     sim_net_forget_names();
@@ -981,7 +1040,7 @@ world_reload(master_t *m)
 
     sim_count(SIM_F_RELOAD, 1);
     sim_trace("master %s reloads", m->name);
-    m->helper = helper_start(m->name, false);
+    m->helper = helper_start(m, false);
     sim_sleep(sim_below(300000));
 
     if (helper_lives(old)) {
@@ -1005,8 +1064,7 @@ world_upgrade(void)
 
     sim_count(SIM_F_UPGRADE, 1);
     sim_trace("a second master");
-    a->alive = true;
-    b->alive = true;
+    master_begin(a->alive ? b : a);
     sim_sleep(sim_below(1500000));
 
     quit = sim_chance(1, 2);
@@ -1043,8 +1101,8 @@ world_window(void)
 
     } else if (world_can(CAN_EIO)) {
         sim_disk.eio_write = 10 + (uint32_t) sim_below(200);
-        sim_disk.eio_read = sim_chance(1, 2)
-                            ? 100 + (uint32_t) sim_below(2000) : 0;
+        sim_disk.eio_read = sim_chance(3, 4)
+                            ? 5 + (uint32_t) sim_below(400) : 0;
     }
 
     sim_trace("the disk turns bad: full %u, write %u, read %u, sync %u",
@@ -1251,7 +1309,7 @@ world_calm_down(void)
     }
 
     if (!w.masters[0].alive && !w.masters[1].alive) {
-        w.masters[0].alive = true;
+        master_begin(&w.masters[0]);
     }
 
     until_us = sim.mono_us + WORLD_END_US;
@@ -1272,7 +1330,11 @@ world_director(void *arg)
     const client_t  *who;
 
     (void) arg;
-    w.masters[0].alive = true;
+    master_begin(&w.masters[0]);
+
+    if (world_can(CAN_POWER) && sim_chance(1, 3)) {
+        sim.cut_in = 1 + sim_below(1500);       /* while it is made */
+    }
 
     for (i = 0; i < w.event_n && !world_done(&who); i++) {
         sim_sleep(sim_below(300000));

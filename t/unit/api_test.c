@@ -190,6 +190,63 @@ test_ingest(void)
 }
 
 
+/* RFC 9110's forms; what the header is, and what comes of it. */
+
+static void
+test_if_match(void)
+{
+    bool          any;
+    size_t        i;
+    uint64_t      v;
+    ron_status_t  rc;
+
+    static const struct {
+        const char    *text;
+        ron_status_t   rc;
+        uint64_t       version;
+    } cases[] = {
+        { "\"12\"", RON_OK, 12 },
+        { "12", RON_OK, 12 },
+        { "\"0\"", RON_OK, 0 },
+        { "\"12\",\"12\"", RON_OK, 12 },
+        { "\"12\" , W/\"3\"\t,\"a,b\"", RON_OK, 12 },
+        { " ,, \"12\",", RON_OK, 12 },
+        { "\"18446744073709551615\"", RON_OK, UINT64_MAX },
+        { "\"18446744073709551616\"", RON_ENOTFOUND, 0 },
+        { "W/\"12\"", RON_ENOTFOUND, 0 },
+        { "\"\"", RON_ENOTFOUND, 0 },
+        { "\"012\"", RON_ENOTFOUND, 0 },
+        { "\"\xc3\xa9\"", RON_ENOTFOUND, 0 },
+        { "\"12\",\"13\"", RON_ERANGE, 0 },
+        { "", RON_EINVAL, 0 },
+        { ",", RON_EINVAL, 0 },
+        { "\"", RON_EINVAL, 0 },
+        { "W/", RON_EINVAL, 0 },
+        { "W/12", RON_EINVAL, 0 },
+        { "w/\"12\"", RON_EINVAL, 0 },
+        { "\"12", RON_EINVAL, 0 },
+        { "12\"", RON_EINVAL, 0 },
+        { "\"12\"\"12\"", RON_EINVAL, 0 },
+        { "\"12\" \"12\"", RON_EINVAL, 0 },
+        { "\"1 2\"", RON_EINVAL, 0 },
+        { "\"1\x7f\"", RON_EINVAL, 0 },
+        { "12,12", RON_EINVAL, 0 },
+        { "*,\"12\"", RON_EINVAL, 0 },
+        { "\"12\",*", RON_EINVAL, 0 }
+    };
+
+    for (i = 0; i < ron_array_n(cases); i++) {
+        rc = ron_api_if_match(ron_cstr(cases[i].text), &any, &v);
+        ok(rc == cases[i].rc && !any
+           && (rc != RON_OK || v == cases[i].version),
+           "If-Match: %s", cases[i].text);
+    }
+
+    ok(ron_api_if_match(ron_str("*"), &any, &v) == RON_OK && any,
+       "If-Match: *");
+}
+
+
 static void
 test_headers(void)
 {
@@ -217,6 +274,7 @@ test_headers(void)
     is_status(ron_api_match(ron_str("W/\"12\""), &v), RON_EINVAL,
               "a weak tag");
     is_status(ron_api_match(ron_str("*"), &v), RON_EINVAL, "any");
+    test_if_match();
     is_status(ron_api_u64(ron_str("18446744073709551615"), &v), RON_OK,
               "2^64 - 1");
     is_status(ron_api_u64(ron_str("18446744073709551616"), &v), RON_ERANGE,

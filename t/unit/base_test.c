@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -19,6 +21,7 @@
 #include "ron_buf.h"
 #include "ron_log.h"
 #include "ron_port.h"
+#include "ron_siphash.h"
 
 
 static char  dir[] = "/tmp/ron_base_test.XXXXXX";
@@ -52,6 +55,58 @@ sink(void *ctx, ron_log_level_t level, const char *line)
     s->n++;
     s->level = level;
     (void) snprintf(s->line, sizeof(s->line), "%s", line);
+}
+
+
+/* ---- ron_siphash.h ------------------------------------------------------ */
+
+/* OpenSSL's, and every way to cut a text into two. */
+
+static void
+test_siphash(void)
+{
+    uint64_t      wrong;
+    size_t        n, cut, len;
+    EVP_MAC      *mac;
+    uint8_t       key[16], text[67], want[16];
+    ron_sip_t     sip;
+    uint64_t      out[2];
+    EVP_MAC_CTX  *ctx;
+    OSSL_PARAM    size[2];
+    ron_sipkey_t  k;
+
+    RON_ASSERT(ron_random(key, sizeof(key)) == RON_OK);
+    RON_ASSERT(ron_random(text, sizeof(text)) == RON_OK);
+    memcpy(&k, key, sizeof(k));
+
+    mac = EVP_MAC_fetch(NULL, "SIPHASH", NULL);
+    ctx = EVP_MAC_CTX_new(mac);
+    len = sizeof(want);
+    size[0] = OSSL_PARAM_construct_size_t(OSSL_MAC_PARAM_SIZE, &len);
+    size[1] = OSSL_PARAM_construct_end();
+    RON_ASSERT(ctx != NULL && EVP_MAC_CTX_set_params(ctx, size) == 1);
+
+    wrong = 0;
+
+    for (n = 0; n <= sizeof(text); n++) {
+        RON_ASSERT(EVP_MAC_init(ctx, key, sizeof(key), NULL) == 1
+                   && EVP_MAC_update(ctx, text, n) == 1
+                   && EVP_MAC_final(ctx, want, &len, sizeof(want)) == 1
+                   && len == sizeof(want));
+
+        for (cut = 0; cut <= n; cut++) {
+            ron_sip_init(&sip, &k);
+            ron_sip_update(&sip, text, cut);
+            ron_sip_update(&sip, text + cut, n - cut);
+            ron_sip_final(&sip, out);
+            wrong += memcmp(out, want, sizeof(want)) != 0;
+        }
+    }
+
+    is_u64(wrong, 0, "SipHash-2-4 of 128 bits is OpenSSL's, however cut");
+
+    EVP_MAC_CTX_free(ctx);
+    EVP_MAC_free(mac);
 }
 
 
@@ -905,6 +960,8 @@ thread_wait(void *arg)
 {
     shared_t  *sh = arg;
 
+    struct sched_param  param;
+
     ron_mutex_lock(sh->mutex);
     sh->waiting++;
 
@@ -913,6 +970,7 @@ thread_wait(void *arg)
     }
 
     sh->waiting--;
+    (void) pthread_getschedparam(pthread_self(), &sh->policy, &param);
     ron_mutex_unlock(sh->mutex);
 }
 
@@ -942,10 +1000,10 @@ test_join_timeout(void)
     ron_thread_t  *thread;
 
     memset(&sh, 0, sizeof(sh));
-    is_status(ron_mutex_create(&sh.mutex), RON_OK, "a mutex");
+    is_status(ron_mutex_create(&sh.mutex, RON_LOCK_ENGINE), RON_OK, "a mutex");
     is_status(ron_cond_create(&sh.cond), RON_OK, "a condition");
-    is_status(ron_thread_start(&thread, "ron-wait", false, thread_wait, &sh),
-              RON_OK, "a thread that waits");
+    is_status(ron_thread_start(&thread, "ron-wait", true, thread_wait, &sh),
+              RON_OK, "an idle thread that waits");
     wait_for(&sh, 1);
 
     is_status(ron_thread_join(thread, 0), RON_AGAIN, "is not there at once");
@@ -956,12 +1014,15 @@ test_join_timeout(void)
     ok(took >= 30000 && took < 5000000, "which were 30 ms: %" PRIu64 " us",
        took);
 
+    ron_thread_hurry(thread);
+
     ron_mutex_lock(sh.mutex);
     sh.go = true;
     ron_cond_signal(sh.cond);
     ron_mutex_unlock(sh.mutex);
 
     is_status(ron_thread_join(thread, 5000), RON_OK, "woken, it ends");
+    is_i64(sh.policy, SCHED_OTHER, "no longer idle, since it was hurried");
     is_i64(sh.waiting, 0, "having done its work");
 
     ron_cond_destroy(sh.cond);
@@ -977,7 +1038,7 @@ test_cond_timeout(void)
     ron_mutex_t  *mutex;
     ron_status_t  status;
 
-    (void) ron_mutex_create(&mutex);
+    (void) ron_mutex_create(&mutex, RON_LOCK_ENGINE);
     (void) ron_cond_create(&cond);
 
     ron_mutex_lock(mutex);
@@ -1026,7 +1087,7 @@ test_broadcast(void)
     ron_thread_t  *threads[5];
 
     memset(&sh, 0, sizeof(sh));
-    (void) ron_mutex_create(&sh.mutex);
+    (void) ron_mutex_create(&sh.mutex, RON_LOCK_ENGINE);
     (void) ron_cond_create(&sh.cond);
 
     for (i = 0; i < 5; i++) {
@@ -1076,7 +1137,7 @@ test_mutex(void)
     ron_thread_t  *threads[4];
 
     memset(&sh, 0, sizeof(sh));
-    (void) ron_mutex_create(&sh.mutex);
+    (void) ron_mutex_create(&sh.mutex, RON_LOCK_ENGINE);
 
     for (i = 0; i < 4; i++) {
         (void) ron_thread_start(&threads[i], "ron-add", false, thread_add,
@@ -1120,6 +1181,8 @@ main(void)
 
     test_buf_growth();
     test_buf_max();
+    test_siphash();
+
     test_buf_no_memory();
     test_buf_printf();
     test_buf_bytes();

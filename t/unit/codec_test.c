@@ -5,6 +5,7 @@
  */
 
 #include "ron_codec.h"
+#include "ron_seed.h"
 #include "ron_test.h"
 
 
@@ -17,11 +18,7 @@ static uint64_t  seed = UINT64_C(0x243f6a8885a308d3);
 static uint64_t
 next64(void)
 {
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-
-    return seed * UINT64_C(0x2545f4914f6cdd1d);
+    return ron_seed_next(&seed);
 }
 
 

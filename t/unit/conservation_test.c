@@ -9,6 +9,7 @@
  *     RON_SEED=<n>  RON_N=<operations>
  */
 
+#include "ron_seed.h"
 #include "ron_test.h"
 #include "ron_engine.h"
 #include "ron_log.h"
@@ -76,11 +77,7 @@ static asked_t  asked[BATCH];
 static uint64_t
 below(bank_t *b, uint64_t n)
 {
-    b->rnd ^= b->rnd << 13;
-    b->rnd ^= b->rnd >> 7;
-    b->rnd ^= b->rnd << 17;
-
-    return b->rnd % n;
+    return ron_seed_below(&b->rnd, n);
 }
 
 
@@ -269,7 +266,12 @@ see_balance(void *ctx, const ron_balance_t *s)
     bank_t    *b = ctx;
     uint32_t   i;
 
-    i = (uint32_t) strtoul((const char *) s->account.data + 1, NULL, 10);
+    i = 0;
+
+    for (size_t k = 1; k < s->account.len; k++) {
+        i = i * 10 + s->account.data[k] - '0';
+    }
+
     RON_ASSERT(i < ACCOUNTS);
 
     b->bad += s->available != b->available[i] || s->held != b->held[i]

@@ -6,6 +6,7 @@
 
 #include "ron_test.h"
 #include "ron_engine.h"
+#include "ron_note.h"
 #include "ron_log.h"
 #include "ron_port.h"
 
@@ -371,6 +372,190 @@ scene_batch_match(bool memory)
 }
 
 
+static ron_entry_t
+by_txid(ron_kind_t kind, uint64_t seq, uint64_t time_ms, uint16_t ledger_id)
+{
+    ron_entry_t  e;
+
+    memset(&e, 0, sizeof(e));
+    e.kind = kind;
+    e.fields = RON_F_REF | RON_F_TXID;
+    e.ref = seq;
+    e.time_ms = time_ms;
+    e.ledger_id = ledger_id;
+
+    if (kind == RON_KIND_CAPTURE) {
+        e.fields |= RON_F_AMOUNT;
+        e.amount = 10;
+    }
+
+    return e;
+}
+
+
+/* A hold's txid is more than its seq: of which ledger, and when. */
+
+static void
+scene_txid(bool memory)
+{
+    char         key[32];
+    scene_t      s;
+    uint64_t     seq, at;
+    ron_unit_t   u;
+    ron_entry_t  ops[2];
+
+    scene_begin(&s, memory);
+    ron_engine_close(s.en);
+    s.conf.checkpoint_n = 5;
+    scene_open(&s);
+
+    is_u64(wallet(&s, op(RON_KIND_MINT, "a", NULL, 100), 0, "m"),
+           RON_REASON_OK, "money");
+    s.time_ms += 77;
+    at = s.time_ms;
+    is_u64(wallet(&s, op(RON_KIND_HOLD, "a", "shop", 60), 1, "h"),
+           RON_REASON_OK, "a hold");
+    seq = s.results[0].seq;
+    s.time_ms += 1000;
+
+    for (unsigned i = 0; i < 2; i++) {
+
+        is_u64(wallet(&s, by_txid(RON_KIND_CAPTURE, seq, at, 8), 0, "x"),
+               RON_REASON_HOLD_NOT_FOUND, "a hold of another ledger");
+        is_u64(wallet(&s, by_txid(RON_KIND_CAPTURE, seq, at + 1, 7), 0, "x"),
+               RON_REASON_HOLD_NOT_FOUND, "a hold of another time");
+        is_u64(wallet(&s, by_txid(RON_KIND_RELEASE, seq, at - 1, 7), 0, "x"),
+               RON_REASON_HOLD_NOT_FOUND, "nor is it released");
+
+        snprintf(key, sizeof(key), "c%u", i);
+        is_u64(wallet(&s, by_txid(RON_KIND_CAPTURE, seq, at, 7), 0, key),
+               RON_REASON_OK, "the hold itself is captured");
+        is_u64(available(&s, "shop"), 10 * (i + 1), "once");
+        is_u64(wallet(&s, by_txid(RON_KIND_CAPTURE, seq, at, 8), 0, key),
+               RON_REASON_HOLD_NOT_FOUND, "nor is a replay of another's one");
+
+        /* out of a checkpoint it does not know its time */
+
+        for (unsigned k = 0; k < 60; k++) {
+            snprintf(key, sizeof(key), "t%u-%u", i, k);
+            (void) wallet(&s, op(RON_KIND_MINT, "b", NULL, 1), 0, key);
+        }
+
+        reopen(&s);
+    }
+
+    ops[0] = by_txid(RON_KIND_CAPTURE, seq, at, 7);
+    ops[1] = by_txid(RON_KIND_CAPTURE, seq, at, 9);
+    memset(&u, 0, sizeof(u));
+    u.type = RON_UNIT_BATCH;
+    u.key = ron_str("b1");
+    u.cap = ron_str("dev:tester");
+    u.op_n = 2;
+    u.ops = ops;
+    is_u64(scene_do(&s, &u), RON_REASON_OK, "a batch with one of each");
+    is_u64(s.results[1].reason, RON_REASON_HOLD_NOT_FOUND, "one is none");
+    is_u64(scene_do(&s, &u), RON_REASON_OK, "again");
+    ok(s.out.replayed, "is a replay");
+    ops[1].ledger_id = 7;
+    is_u64(scene_do(&s, &u), RON_REASON_IDEM_MISMATCH,
+           "with the right one it is another batch");
+
+    /* as notes have it that are older than this */
+
+    u.key = ron_str("b2");
+    u.op_n = 1;
+    ops[0].fields &= ~(uint32_t) RON_F_TXID;
+    is_u64(scene_do(&s, &u), RON_REASON_OK, "a batch that names the seq");
+    ops[0].fields |= RON_F_TXID;
+    is_u64(scene_do(&s, &u), RON_REASON_OK, "is known by the txid");
+    ok(s.out.replayed, "after an upgrade");
+
+    is_u64(wallet(&s, by_txid(RON_KIND_RELEASE, seq, at, 7), 0, "r"),
+           RON_REASON_OK, "the hold is released");
+    is_u64(wallet(&s, by_txid(RON_KIND_RELEASE, seq, at, 7), 0, "r2"),
+           RON_REASON_HOLD_CLOSED, "and closed");
+    is_u64(wallet(&s, by_txid(RON_KIND_RELEASE, seq, at + 1, 7), 0, "r2"),
+           RON_REASON_HOLD_NOT_FOUND, "under its own name only");
+    is_u64(available(&s, "shop"), 40, "nothing else moved");
+
+    scene_end(&s);
+}
+
+
+/* What became of a batch is told by its key, which is the capability's. */
+
+static void
+scene_batch_key(bool memory)
+{
+    bool           durable;
+    scene_t        s;
+    ron_str_t      wire;
+    ron_unit_t     u;
+    ron_entry_t    ops[3], e;
+    ron_result_t   results[3];
+    ron_outcome_t  o;
+
+    scene_begin(&s, memory);
+
+    is_u64(wallet(&s, op(RON_KIND_MINT, "a", NULL, 100), 0, "m1"),
+           RON_REASON_OK, "money");
+
+    for (unsigned i = 0; i < 3; i++) {
+        ops[i] = op(RON_KIND_TRANSFER, "a", "b", i == 1 ? 1000 : 10 + i);
+        ops[i].fields |= RON_F_NONCE;
+        ops[i].nonce = 1 + i;
+    }
+
+    memset(&u, 0, sizeof(u));
+    u.type = RON_UNIT_BATCH;
+    u.key = ron_str("b1");
+    u.cap = ron_str("dev:tester");
+    u.op_n = 3;
+    u.ops = ops;
+    is_u64(scene_do(&s, &u), RON_REASON_OK, "a batch, one is refused");
+    is_u64(wallet(&s, op(RON_KIND_TRANSFER, "a", "b", 1), 9, "b2"),
+           RON_REASON_OK, "and a transfer");
+
+    for (unsigned again = 0; again < 2; again++) {
+
+        is_status(ron_engine_lookup_batch(s.en, ron_str("dev:tester"),
+                                          ron_str("b1"), &wire, &durable),
+                  RON_OK, "its key is found");
+        ok(durable, "on disk");
+        is_status(ron_outcome_decode(wire, &o, results, 3), RON_OK,
+                  "with the outcome of the batch");
+        ok(o.reason == RON_REASON_OK && o.result_n == 3
+           && results[1].reason == RON_REASON_INSUFFICIENT
+           && results[1].bytes.len == 0, "what was refused has no entry");
+        ok(ron_entry_decode(results[0].bytes, &e) == RON_OK && e.seq == 2
+           && e.amount == 10, "the first one has");
+        ok(ron_entry_decode(results[2].bytes, &e) == RON_OK && e.seq == 3
+           && e.amount == 12 && results[2].seq == 3, "the last one, too");
+
+        is_status(ron_engine_lookup_batch(s.en, ron_str("dev:other"),
+                                          ron_str("b1"), &wire, &durable),
+                  RON_ENOTFOUND, "another capability has no such key");
+        is_status(ron_engine_lookup_batch(s.en, ron_str("dev:tester"),
+                                          ron_str("b2"), &wire, &durable),
+                  RON_ENOTFOUND, "nor is an operation's key a batch's");
+        is_status(ron_engine_lookup_key(s.en, ron_str("a"), ron_str("b1"),
+                                        &wire, &durable),
+                  RON_ENOTFOUND, "nor a batch's an operation's");
+
+        reopen(&s);
+    }
+
+    s.time_ms += 86400000;
+    is_u64(wallet(&s, op(RON_KIND_TRANSFER, "a", "b", 1), 10, "b3"),
+           RON_REASON_OK, "a day later");
+    is_status(ron_engine_lookup_batch(s.en, ron_str("dev:tester"),
+                                      ron_str("b1"), &wire, &durable),
+              RON_ENOTFOUND, "it is forgotten");
+
+    scene_end(&s);
+}
+
+
 static void
 scene_ingest(bool memory)
 {
@@ -489,6 +674,161 @@ scene_checkpoints(void)
 }
 
 
+/* Little state: a restart has not to replay what a large ledger would. */
+
+static void
+scene_checkpoint_small(void)
+{
+    char               id[32];
+    scene_t            s;
+    ron_entry_t        e;
+    ron_engine_stat_t  stat;
+
+    scene_begin(&s, false);
+
+    for (unsigned i = 0; i < 8400; i++) {
+        snprintf(id, sizeof(id), "n%u", i);
+        e = ingest_op(op(RON_KIND_MINT, "bank", NULL, 1), id, 0);
+        memcpy(e.nonce16, &i, sizeof(i));
+
+        if (ingest(&s, &e, 1, false, NULL) != RON_REASON_OK) {
+            ok(0, "mint %u", i);
+        }
+    }
+
+    reopen(&s);
+    ron_engine_stat(s.en, &stat);
+    is_u64(available(&s, "bank"), 8400, "one account, 8400 entries");
+    ok(stat.checkpoint_seq > 8000, "a checkpoint as of seq %llu",
+       (unsigned long long) stat.checkpoint_seq);
+
+    scene_end(&s);
+}
+
+
+/* The size of the signed head, 0: there is none. */
+
+static uint64_t
+head_size(scene_t *s)
+{
+    uint64_t               size;
+    ron_buf_t              note;
+    ron_checkpoint_note_t  cp;
+
+    ron_buf_init(&note, RON_NOTE_MAX);
+
+    size = ron_store_head_read(ron_engine_store(s->en), &note) == RON_OK
+           && ron_note_parse(ron_buf_str(&note), &cp) == RON_OK ? cp.size : 0;
+
+    ron_buf_free(&note);
+
+    return size;
+}
+
+
+/* Heads are signed apart from the batches: at once, seldom, or at the end. */
+
+static void
+scene_heads(bool memory)
+{
+    char      key[32];
+    uint64_t  begin_us, size, signed_n;
+    scene_t   s;
+
+    scene_begin(&s, memory);
+
+    is_u64(wallet(&s, op(RON_KIND_MINT, "bank", NULL, 1000), 0, "m"),
+           RON_REASON_OK, "a first entry");
+    is_u64(head_size(&s), 0, "is durable before its head is signed");
+
+    ron_engine_sign(s.en, true);
+    is_u64(head_size(&s), 1, "idle: signed at once");
+
+    begin_us = ron_clock_mono_us();
+    signed_n = 0;
+    size = 1;
+
+    for (unsigned i = 1; i <= 300; i++) {
+        snprintf(key, sizeof(key), "k%u", i);
+        (void) wallet(&s, op(RON_KIND_TRANSFER, "bank", "a", 1), i, key);
+        ron_engine_sign(s.en, false);
+
+        if (head_size(&s) != size) {
+            size = head_size(&s);
+            signed_n++;
+        }
+    }
+
+    ok(signed_n <= (ron_clock_mono_us() - begin_us) / 5000 + 1,
+       "busy: %llu of 300 heads in %llu us", (unsigned long long) signed_n,
+       (unsigned long long) (ron_clock_mono_us() - begin_us));
+
+    ron_sleep_us(5100);
+    ron_engine_sign(s.en, false);
+    is_u64(head_size(&s), 301, "busy, and 5 ms after the last: signed");
+
+    (void) wallet(&s, op(RON_KIND_TRANSFER, "bank", "a", 1), 301, "last");
+
+    if (!memory) {
+        is_u64(head_size(&s), 301, "the last one is not signed yet");
+        reopen(&s);
+        is_u64(head_size(&s), 302, "closing signs it");
+    }
+
+    scene_end(&s);
+}
+
+
+/* Units of one batch: by their times, and those of one time as given. */
+
+static void
+scene_order(bool memory)
+{
+    char           names[4][8];
+    scene_t        s;
+    ron_unit_t     units[4], *given[4];
+    ron_entry_t    ops[4];
+    ron_batch_t   *batch;
+
+    static const uint64_t  times[4] = { 20, 10, 10, 20 };
+    static const uint64_t  seqs[4] = { 4, 2, 1, 3 };
+
+    scene_begin(&s, memory);
+    memset(units, 0, sizeof(units));
+
+    for (unsigned i = 0; i < 4; i++) {
+        snprintf(names[i], sizeof(names[i]), "order%u", i);
+        ops[i] = op(RON_KIND_MINT, names[i], NULL, 1);
+        units[i].type = RON_UNIT_WALLET;
+        units[i].key = ron_cstr(names[i]);
+        units[i].cap = ron_str("dev:tester");
+        units[i].op_n = 1;
+        units[i].ops = &ops[i];
+        units[i].source_us = times[i];
+
+        /* the last is given first: where they lie in memory says nothing */
+
+        given[3 - i] = &units[i];
+    }
+
+    RON_ASSERT(ron_engine_decide(s.en, s.time_ms, 1000, given, 4) == RON_OK
+               && ron_engine_step(s.en) == RON_OK
+               && ron_engine_reap(s.en, &batch) == RON_OK);
+
+    for (unsigned i = 0; i < batch->unit_n; i++) {
+        for (unsigned k = 0; k < 4; k++) {
+            if (batch->units[i] == &units[k]) {
+                is_u64(batch->outcomes[i].results[0].seq, seqs[k],
+                       "of a batch, unit %u", k);
+            }
+        }
+    }
+
+    ron_engine_release(s.en, batch);
+    scene_end(&s);
+}
+
+
 int
 main(void)
 {
@@ -498,10 +838,15 @@ main(void)
         diag("%s", memory ? "memory" : "sqlite");
         scene_wallet(memory != 0);
         scene_batch_match(memory != 0);
+        scene_batch_key(memory != 0);
+        scene_txid(memory != 0);
         scene_ingest(memory != 0);
+        scene_heads(memory != 0);
+        scene_order(memory != 0);
     }
 
     scene_checkpoints();
+    scene_checkpoint_small();
 
     return done_testing();
 }

@@ -15,6 +15,7 @@
 #include "ron_receipt.h"
 
 #include "lib_vector.h"
+#include "ron_seed.h"
 #include "ron_test.h"
 
 
@@ -29,13 +30,7 @@ static uint64_t  seed = 11;
 static uint64_t
 rnd(uint64_t below)
 {
-    uint64_t  z;
-
-    z = (seed += 0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-
-    return (z ^ z >> 31) % below;
+    return ron_seed_below(&seed, below);
 }
 
 
@@ -353,6 +348,19 @@ test_bounds(void)
     ron_entry_t   e;
     uint8_t      *copy;
 
+    static const struct {
+        const char    *text;
+        ron_status_t   status;
+        const char    *what;
+    } texts[] = {
+        { "a\xc3\xa9",     RON_OK,     "of UTF-8" },
+        { "a\xff",         RON_EINVAL, "with a byte that none has" },
+        { "a\xc3",         RON_EINVAL, "with half a character" },
+        { "\xc0\x80",      RON_EINVAL, "with a long form" },
+        { "\xed\xa0\x80",  RON_EINVAL, "with half a pair" },
+        { "",              RON_EINVAL, "that is empty" },
+    };
+
     ron_buf_init(&out, 0);
 
     vector_plain(2, 1, &e);
@@ -366,6 +374,24 @@ test_bounds(void)
     e.amount = 0;
     is_status(ron_entry_encode(&e, &out), RON_EINVAL, "an amount of 0");
     is_u64(out.len, 0, "and nothing was written");
+
+    vector_plain(2, 1, &e);
+    e.seq = RON_SEQ_MAX + 1;
+    is_status(ron_entry_encode(&e, &out), RON_EINVAL, "a seq that JSON"
+              " cannot say");
+    e.seq = RON_SEQ_MAX;
+    is_status(ron_entry_encode(&e, &out), RON_OK, "the last that it can");
+
+    ron_buf_reset(&out);
+
+    for (size_t i = 0; i < ron_array_n(texts); i++) {
+        vector_plain(2, 1, &e);
+        e.fields |= RON_F_ID;
+        e.id = ron_cstr(texts[i].text);
+        is_status(ron_entry_encode(&e, &out), texts[i].status,
+                  "a text: %s", texts[i].what);
+        ron_buf_reset(&out);
+    }
 
     vector_plain(2, 1, &e);
     e.fields |= RON_F_ALL + 1;

@@ -402,6 +402,14 @@ test_wallet(void)
                "the same key, another memo");
     ops[0].memo.b[31] = 0;
 
+    fresh(RON_UNIT_WALLET, "z");
+    (void) op(RON_KIND_MINT, "a", NULL, 0);
+    is_refused(decided(0), RON_REASON_MALFORMED, RON_DETAIL_AMOUNT,
+               "an amount of nothing");
+
+    fresh(RON_UNIT_WALLET, "k");
+    op(RON_KIND_MINT, "a", NULL, 100)->fields |= RON_F_MEMO;
+
     now_ms = T0 + 999;
     r = decided(0);
     ok(r.repeat && r.seq == first.seq, "a key in the last of its time");

@@ -14,6 +14,7 @@
 
 #include "ron_log.h"
 #include "ron_port.h"
+#include "ron_seed.h"
 #include "ron_test.h"
 
 #include <signal.h>
@@ -57,11 +58,7 @@ hush(void *ctx, ron_log_level_t level, const char *line)
 static uint64_t
 draw(toll_t *t, uint64_t n)
 {
-    t->rnd ^= t->rnd << 13;
-    t->rnd ^= t->rnd >> 7;
-    t->rnd ^= t->rnd << 17;
-
-    return t->rnd % n;
+    return ron_seed_below(&t->rnd, n);
 }
 
 

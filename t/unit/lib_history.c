@@ -6,6 +6,7 @@
 #include "lib_history.h"
 #include "ron_amount.h"
 #include "ron_digest.h"
+#include "ron_seed.h"
 
 
 #define HISTORY_MIDNIGHT    (UINT64_C(86400000) * 19676)
@@ -159,24 +160,10 @@ gen_keep(generator_t *g, ron_str_t s)
 /* ---- drawing ------------------------------------------------------------- */
 
 
-/* splitmix64: every seed gives a good sequence, on every machine the same. */
-static uint64_t
-gen_next(generator_t *g)
-{
-    uint64_t  z;
-
-    z = (g->rnd += UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-
-    return z ^ (z >> 31);
-}
-
-
 uint64_t
 generator_below(generator_t *g, uint64_t n)
 {
-    return gen_next(g) % n;
+    return ron_seed_below(&g->rnd, n);
 }
 
 
@@ -704,6 +691,25 @@ gen_limits(generator_t *g, ron_unit_t *u)
 }
 
 
+/* As clients name a hold; sometimes one of another ledger, or time. */
+static void
+gen_txid(generator_t *g, const model_t *m, ron_entry_t *op)
+{
+    op->fields |= RON_F_TXID;
+    op->ledger_id = m->ledger_id;
+    op->time_ms = op->ref >= 1 && op->ref <= m->entry_n
+                  ? m->entries[op->ref - 1].entry.time_ms : m->time_ms;
+
+    if (gen_percent(g, 8)) {
+        op->ledger_id = (uint16_t) (op->ledger_id + 1);
+    }
+
+    if (gen_percent(g, 8)) {
+        op->time_ms++;
+    }
+}
+
+
 static void
 gen_wallet_hold_end(generator_t *g, const model_t *m, ron_entry_t *op)
 {
@@ -718,6 +724,10 @@ gen_wallet_hold_end(generator_t *g, const model_t *m, ron_entry_t *op)
         if (gen_percent(g, 40) && model_left(m, op->ref) != 0) {
             op->amount = model_left(m, op->ref);
         }
+    }
+
+    if (gen_percent(g, 70)) {
+        gen_txid(g, m, op);
     }
 }
 
@@ -1199,6 +1209,11 @@ show_op(const ron_entry_t *op)
 
     if (gen_has(op, RON_F_REF)) {
         printf(" ref=%llu", (unsigned long long) op->ref);
+    }
+
+    if (gen_has(op, RON_F_TXID)) {
+        printf(" txid=%u/%llu", op->ledger_id,
+               (unsigned long long) op->time_ms);
     }
 
     if (gen_has(op, RON_F_NONCE)) {

@@ -252,6 +252,7 @@ ledger_grow(ledger_t *l, unsigned batches)
 
         if (good) {
             ron_engine_release(l->en, batch);
+            ron_engine_sign(l->en, true);
         }
     }
 

@@ -353,6 +353,23 @@ model_hold(const model_t *m, uint64_t seq)
 }
 
 
+/* The hold of an operation: with a txid, if all of that is the hold's. */
+static const ron_entry_t *
+model_hold_of(const model_t *m, const ron_entry_t *op)
+{
+    const ron_entry_t  *hold;
+
+    hold = model_hold(m, op->ref);
+
+    if (hold == NULL || !has(op, RON_F_TXID)) {
+        return hold;
+    }
+
+    return op->ledger_id == m->ledger_id && op->time_ms == hold->time_ms
+           ? hold : NULL;
+}
+
+
 ron_u128_t
 model_left(const model_t *m, uint64_t seq)
 {
@@ -960,7 +977,9 @@ model_same_op(const ron_entry_t *a, const ron_entry_t *b)
            && (!(f & RON_F_EXPIRY) || a->expiry_ms == b->expiry_ms)
            && (!(f & RON_F_MEMO) || ron_hash_eq(&a->memo, &b->memo))
            && (!(f & RON_F_CAPREF) || is(a->capref, b->capref))
-           && (!(f & RON_F_SCHEMA) || a->schema == b->schema);
+           && (!(f & RON_F_SCHEMA) || a->schema == b->schema)
+           && (!(f & RON_F_TXID)
+               || (a->ledger_id == b->ledger_id && a->time_ms == b->time_ms));
 }
 
 
@@ -1206,7 +1225,7 @@ model_scope(const model_t *m, const ron_entry_t *op)
     const ron_entry_t  *hold;
 
     if (op->kind == RON_KIND_CAPTURE || op->kind == RON_KIND_RELEASE) {
-        hold = has(op, RON_F_REF) ? model_hold(m, op->ref) : NULL;
+        hold = has(op, RON_F_REF) ? model_hold_of(m, op) : NULL;
         return hold != NULL ? hold->account : ron_null_str;
     }
 
@@ -1382,10 +1401,12 @@ model_wallet_shape(const ron_entry_t *op, uint64_t time_ms)
 
     case RON_KIND_CAPTURE:
         must = RON_F_REF | RON_F_AMOUNT;
+        may |= RON_F_TXID;
         break;
 
     case RON_KIND_RELEASE:
         must = RON_F_REF;
+        may |= RON_F_TXID;
         break;
 
     default:
@@ -1590,7 +1611,7 @@ model_end_hold(model_case_t *c, uint32_t i)
     const ron_entry_t  *op, *hold;
 
     op = &c->unit->ops[i];
-    hold = model_hold(c->m, op->ref);
+    hold = model_hold_of(c->m, op);
 
     left = model_left(c->m, op->ref);
 
@@ -1617,6 +1638,7 @@ model_end_hold(model_case_t *c, uint32_t i)
     }
 
     e = *op;
+    e.fields &= ~(uint32_t) RON_F_TXID;
     e.fields |= RON_F_ACCOUNT | RON_F_ASSET | RON_F_AMOUNT;
     e.account = hold->account;
     e.asset = hold->asset;

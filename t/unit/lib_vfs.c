@@ -1,5 +1,6 @@
 
 #include "lib_vfs.h"
+#include "ron_seed.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -66,6 +67,14 @@ static struct {
     bool                sticky;
     bool                hit;
 } vfs_planned;
+
+static struct {
+    uint64_t            n;
+    uint64_t            steps;
+    void              (*fn)(void *ctx);
+    void               *ctx;
+    bool                done;
+} vfs_middle;
 
 static vfs_entry_t     *vfs_trace;
 static size_t           vfs_trace_n;
@@ -148,6 +157,36 @@ vfs_count(vfs_op_t op, vfs_file_class_t file)
 }
 
 
+void
+vfs_between(uint64_t n, void (*fn)(void *ctx), void *ctx)
+{
+    memset(&vfs_middle, 0, sizeof(vfs_middle));
+
+    vfs_middle.n = n;
+    vfs_middle.fn = fn;
+    vfs_middle.ctx = ctx;
+}
+
+
+bool
+vfs_between_done(void)
+{
+    return vfs_middle.done;
+}
+
+
+static void
+vfs_step(void)
+{
+    if (vfs_middle.fn != NULL && !vfs_middle.done
+        && ++vfs_middle.steps == vfs_middle.n)
+    {
+        vfs_middle.done = true;
+        vfs_middle.fn(vfs_middle.ctx);
+    }
+}
+
+
 vfs_fault_t
 vfs_next(vfs_op_t op, vfs_file_class_t file)
 {
@@ -155,6 +194,8 @@ vfs_next(vfs_op_t op, vfs_file_class_t file)
     vfs_fault_t   fault;
 
     fault = VFS_NONE;
+
+    vfs_step();
 
     pthread_mutex_lock(&vfs_mutex);
 
@@ -432,19 +473,6 @@ vfs_removed(const char *name)
 /* ---- what a disk may hold ----------------------------------------------- */
 
 
-static uint64_t
-vfs_random(uint64_t *state)
-{
-    uint64_t  z;
-
-    z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-
-    return z ^ (z >> 31);
-}
-
-
 /* Sectors are those of the disk: they begin at multiples of their size. */
 
 static bool
@@ -462,7 +490,7 @@ vfs_land(int fd, const vfs_entry_t *e, bool torn, uint64_t *rnd)
         end = (at / VFS_SECTOR + 1) * VFS_SECTOR;
         n = ron_min((size_t) (end - at), e->len - done);
 
-        if (torn && vfs_random(rnd) % 2 == 0) {
+        if (torn && ron_seed_next(rnd) % 2 == 0) {
             continue;
         }
 
@@ -500,7 +528,7 @@ vfs_rebuild_node(int node, int fd, size_t cut, vfs_mode_t mode,
         }
     }
 
-    keep = unsure ? vfs_random(rnd) % (unsure + 1) : 0;
+    keep = unsure ? ron_seed_next(rnd) % (unsure + 1) : 0;
     k = 0;
 
     for (i = 0; i < cut; i++) {
@@ -525,11 +553,11 @@ vfs_rebuild_node(int node, int fd, size_t cut, vfs_mode_t mode,
                 torn = (k == keep);
 
             } else if (mode == VFS_RANDOM) {
-                if (vfs_random(rnd) % 3 == 0) {
+                if (ron_seed_next(rnd) % 3 == 0) {
                     continue;
                 }
 
-                torn = vfs_random(rnd) % 4 == 0;
+                torn = ron_seed_next(rnd) % 4 == 0;
             }
         }
 
@@ -565,7 +593,7 @@ vfs_rebuild_names(size_t cut, vfs_mode_t mode, uint64_t *rnd,
     }
 
     keep = (mode == VFS_DROP) ? 0 : (mode == VFS_KEEP) ? unsure
-           : vfs_random(rnd) % (unsure + 1);
+           : ron_seed_next(rnd) % (unsure + 1);
     k = 0;
 
     memset(names, 0, VFS_NODES * sizeof(names[0]));
@@ -744,6 +772,8 @@ vfs_size(sqlite3_file *file, sqlite3_int64 *size)
 {
     vfs_sqlite_file_t  *f = (vfs_sqlite_file_t *) file;
 
+    vfs_step();
+
     return f->real->pMethods->xFileSize(f->real, size);
 }
 
@@ -753,6 +783,8 @@ vfs_lock(sqlite3_file *file, int level)
 {
     vfs_sqlite_file_t  *f = (vfs_sqlite_file_t *) file;
 
+    vfs_step();
+
     return f->real->pMethods->xLock(f->real, level);
 }
 
@@ -761,6 +793,8 @@ static int
 vfs_unlock(sqlite3_file *file, int level)
 {
     vfs_sqlite_file_t  *f = (vfs_sqlite_file_t *) file;
+
+    vfs_step();
 
     return f->real->pMethods->xUnlock(f->real, level);
 }
@@ -816,6 +850,8 @@ static int
 vfs_shm_lock(sqlite3_file *file, int off, int n, int flags)
 {
     vfs_sqlite_file_t  *f = (vfs_sqlite_file_t *) file;
+
+    vfs_step();
 
     return f->real->pMethods->xShmLock(f->real, off, n, flags);
 }
@@ -942,7 +978,7 @@ vfs_sleep(sqlite3_vfs *vfs, int us)
 {
     sqlite3_vfs  *real = vfs->pAppData;
 
-    return real->xSleep(real, us);
+    return vfs_middle.fn != NULL ? us : real->xSleep(real, us);
 }
 
 

@@ -81,6 +81,15 @@ void vfs_heal(void);                /* no plan, and counts from 0 */
 bool vfs_hit(void);                 /* since the last plan */
 uint64_t vfs_count(vfs_op_t op, vfs_file_class_t file);
 
+/*
+ * Before step `n` (1, 2, ...) from here on, by anybody, `fn` is called, once;
+ * a step is an operation as above, a lock of SQLite's or a look at a file's
+ * size.  What fn does is not counted, and meanwhile, and until the next call
+ * with NULL, nobody sleeps who waits for a lock.  For one thread.
+ */
+void vfs_between(uint64_t n, void (*fn)(void *ctx), void *ctx);
+bool vfs_between_done(void);
+
 /* Real syncs are left out: this machine's power is not what is tested. */
 void vfs_sync_for_real(bool real);
 

@@ -5,6 +5,7 @@
  */
 
 #include "ron_amount.h"
+#include "ron_seed.h"
 #include "ron_test.h"
 
 
@@ -23,11 +24,7 @@ static uint64_t  seed = UINT64_C(0x9e3779b97f4a7c15);
 static uint64_t
 next64(void)
 {
-    seed ^= seed << 13;
-    seed ^= seed >> 7;
-    seed ^= seed << 17;
-
-    return seed * UINT64_C(0x2545f4914f6cdd1d);
+    return ron_seed_next(&seed);
 }
 
 

@@ -8,6 +8,7 @@
 #include "ron_nodes.h"
 #include "ron_port.h"
 
+#include "ron_seed.h"
 #include "ron_test.h"
 
 
@@ -28,12 +29,7 @@ static bool          partial_above;
 static uint64_t
 rnd(uint64_t below)
 {
-    uint64_t  z;
-
-    z = (seed += 0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-
-    return (z ^ z >> 27) % below;
+    return ron_seed_below(&seed, below);
 }
 
 

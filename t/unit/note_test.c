@@ -7,6 +7,7 @@
 
 #include "ron_note.h"
 
+#include "ron_seed.h"
 #include "ron_test.h"
 
 #include <openssl/err.h>
@@ -46,13 +47,7 @@ static uint64_t  seed = 7;
 static uint64_t
 rnd(uint64_t below)
 {
-    uint64_t  z;
-
-    z = (seed += 0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-
-    return (z ^ z >> 31) % below;
+    return ron_seed_below(&seed, below);
 }
 
 

@@ -4,6 +4,7 @@
  * side of a handshake is played by hand here, so that it can cheat.
  */
 
+#include "ron_seed.h"
 #include "ron_test.h"
 
 #include "ron_client.h"
@@ -50,11 +51,7 @@ static void test_key(const char *text, ron_auth_key_t *key);
 static uint64_t
 test_random(void)
 {
-    test_seed ^= test_seed << 13;
-    test_seed ^= test_seed >> 7;
-    test_seed ^= test_seed << 17;
-
-    return test_seed;
+    return ron_seed_next(&test_seed);
 }
 
 
@@ -81,7 +78,7 @@ test_frames(void)
     ron_buf_put_cstr(&b, "payload");
     is_status(ron_frame_end(&b, begin), RON_OK, "a frame is written");
     is_u64(b.len, RON_FRAME_HEADER + 7, "its length");
-    is_mem(b.data, "\0\0\0\x13\x01\x11\0\x01\1\2\3\4\5\6\7\x08payload", b.len,
+    is_mem(b.data, "\0\0\0\x13\x03\x11\0\x01\1\2\3\4\5\6\7\x08payload", b.len,
            "its bytes are those of the header's drawing");
 
     is_status(ron_frame_next(ron_buf_str(&b), &f, &used), RON_OK, "read");
@@ -504,6 +501,7 @@ test_messages(void)
     ron_outcome_t      outcome, got_outcome;
     ron_msg_admin_t    admin, got_admin;
     ron_msg_batch_t    batch, got_batch;
+    ron_msg_ask_t      ask;
     ron_msg_state_t    state;
     ron_msg_lookup_t   lookup;
     ron_msg_commit_t   commit, got_commit;
@@ -544,16 +542,37 @@ test_messages(void)
     test_cuts(&b, ron_msg_two_get(ron_buf_str(&b), &x, &y), "two");
 
     ron_buf_reset(&b);
+    ask = (ron_msg_ask_t) { ron_str("acc_a"), ron_str("dev:one"),
+                            ron_str("k") };
+    ron_msg_ask_put(&b, &ask);
+    is_status(ron_msg_ask_get(ron_buf_str(&b), &ask), RON_OK, "ask");
+    ok(ron_str_eq(ask.account, ron_str("acc_a"))
+       && ron_str_eq(ask.cap, ron_str("dev:one"))
+       && ron_str_eq(ask.key, ron_str("k")), "comes back");
+    test_cuts(&b, ron_msg_ask_get(ron_buf_str(&b), &ask), "ask");
+
+    ron_buf_reset(&b);
     lookup.what = RON_LOOKUP_COMMITTED;
+    lookup.batch = true;
     lookup.entry = ron_str("entry bytes");
     ron_msg_lookup_put(&b, &lookup);
     is_status(ron_msg_lookup_get(ron_buf_str(&b), &lookup), RON_OK, "lookup");
-    ok(lookup.what == RON_LOOKUP_COMMITTED
+    ok(lookup.what == RON_LOOKUP_COMMITTED && lookup.batch
        && ron_str_eq(lookup.entry, ron_str("entry bytes")), "comes back");
     test_cuts(&b, ron_msg_lookup_get(ron_buf_str(&b), &lookup), "lookup");
+    b.data[1] = 2;
+    is_status(ron_msg_lookup_get(ron_buf_str(&b), &lookup), RON_EINVAL,
+              "of a batch or not");
     b.data[0] = RON_LOOKUP_PENDING;
     is_status(ron_msg_lookup_get(ron_buf_str(&b), &lookup), RON_EINVAL,
               "only a committed one has bytes");
+    ron_buf_reset(&b);
+    lookup.what = RON_LOOKUP_PENDING;
+    lookup.batch = true;
+    lookup.entry = ron_null_str;
+    ron_msg_lookup_put(&b, &lookup);
+    is_status(ron_msg_lookup_get(ron_buf_str(&b), &lookup), RON_EINVAL,
+              "and is of a batch");
 
     ron_buf_reset(&b);
     memset(&admin, 0, sizeof(admin));

@@ -10,6 +10,7 @@
 #include "ron_digest.h"
 
 #include "lib_vector.h"
+#include "ron_seed.h"
 #include "ron_test.h"
 
 
@@ -19,13 +20,7 @@ static uint64_t  seed = 12;
 static uint64_t
 rnd(uint64_t below)
 {
-    uint64_t  z;
-
-    z = (seed += 0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-
-    return (z ^ z >> 31) % below;
+    return ron_seed_below(&seed, below);
 }
 
 

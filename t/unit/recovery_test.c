@@ -8,6 +8,8 @@
 
 #include "lib_crash.h"
 
+#include "ron_codec.h"
+#include "ron_digest.h"
 #include "ron_log.h"
 #include "ron_port.h"
 #include "ron_test.h"
@@ -146,6 +148,29 @@ is_whole(crash_t *c, uint32_t steps)
     }
 
     good = good && crash_same(c, steps, wrong, sizeof(wrong));
+    crash_close(c);
+
+    return good;
+}
+
+
+/* Opened, the ledger vouches for this row, before anything is paid. */
+
+static bool
+is_published(crash_t *c, const crash_row_t *row)
+{
+    bool                   good;
+    ron_buf_t              note;
+    ron_checkpoint_note_t  cp;
+
+    RON_ASSERT(crash_open(c) == RON_OK && crash_start(c) == RON_OK);
+    ron_engine_sign(c->en, true);
+    ron_buf_init(&note, 0);
+    good = ron_store_head_read(ron_engine_store(c->en), &note) == RON_OK
+           && ron_note_parse(ron_buf_str(&note), &cp) == RON_OK
+           && cp.size == row->seq + row->count - 1
+           && ron_hash_eq(&cp.root, &row->root);
+    ron_buf_free(&note);
     crash_close(c);
 
     return good;
@@ -337,7 +362,9 @@ test_cut(void)
     c.conf.store.wal_pages = 100000;
     RON_ASSERT(crash_open(&c) == RON_OK && crash_play(&c, 0, 20));
     crash_close(&c);
-    RON_ASSERT(crash_open(&c) == RON_OK && crash_play(&c, 20, 40));
+    RON_ASSERT(crash_open(&c) == RON_OK && crash_start(&c) == RON_OK
+               && crash_play(&c, 20, 40));
+    ron_engine_sign(c.en, true);
     copy_ledger(&c, &copy);
     crash_close(&c);
     file_path(&copy, "ledger.db-wal", path);
@@ -377,7 +404,11 @@ test_cut(void)
     file_path(&copy, "head", path);
     memset(copy_buf, 0x41, 4096);
     file_save(path, copy_buf, 4096);
+    ok(is_published(&copy, row), "a torn head is written again");
+    file_save(path, copy_buf, 4096);
     ok(is_whole(&copy, 40), "a torn head is none");
+    RON_ASSERT(unlink(path) == 0);
+    ok(is_published(&copy, row), "and one that is gone");
 
     crash_free(&other);
     crash_free(&copy);
@@ -443,6 +474,255 @@ test_bits(void)
     ok(is_whole(&c, 64), "unedited, it opens");
 
     crash_free(&copy);
+    crash_free(&c);
+}
+
+
+/* ---- a forger ----------------------------------------------------------- */
+
+
+static void
+row_blob(sqlite3_stmt *stmt, int i, ron_hash_t *hash)
+{
+    memset(hash, 0, sizeof(ron_hash_t));
+
+    if (sqlite3_column_bytes(stmt, i) == RON_HASH_LEN) {
+        memcpy(hash->b, sqlite3_column_blob(stmt, i), RON_HASH_LEN);
+    }
+}
+
+
+/* Changes the last row, and makes its chain right again. */
+
+static void
+forge(crash_t *c, const char *set)
+{
+    char           path[256];
+    sqlite3       *db;
+    ron_row_t      row;
+    ron_hash_t     before, chain;
+    sqlite3_stmt  *stmt;
+
+    edit(c, "UPDATE journal SET %s WHERE seq = (SELECT max(seq) FROM journal)",
+         set);
+
+    snprintf(path, sizeof(path), "%s/ledger.db", c->dir);
+    RON_ASSERT(sqlite3_open(path, &db) == SQLITE_OK);
+    RON_ASSERT(sqlite3_prepare_v2(db, "SELECT seq, count, epoch, time_ms,"
+                                  " prev_root, root, checkpoint, body, notes,"
+                                  " (SELECT chain FROM journal ORDER BY seq"
+                                  " DESC LIMIT 1 OFFSET 1) FROM journal"
+                                  " ORDER BY seq DESC LIMIT 1", -1, &stmt,
+                                  NULL) == SQLITE_OK);
+    RON_ASSERT(sqlite3_step(stmt) == SQLITE_ROW);
+
+    memset(&row, 0, sizeof(row));
+    row.seq = (uint64_t) sqlite3_column_int64(stmt, 0);
+    row.count = (uint64_t) sqlite3_column_int64(stmt, 1);
+    row.epoch = (uint64_t) sqlite3_column_int64(stmt, 2);
+    row.time_ms = (uint64_t) sqlite3_column_int64(stmt, 3);
+    row_blob(stmt, 4, &row.prev_root);
+    row_blob(stmt, 5, &row.root);
+    row_blob(stmt, 6, &row.checkpoint);
+    row.body.data = sqlite3_column_blob(stmt, 7);
+    row.body.len = (size_t) sqlite3_column_bytes(stmt, 7);
+    row.notes.data = sqlite3_column_blob(stmt, 8);
+    row.notes.len = (size_t) sqlite3_column_bytes(stmt, 8);
+    row_blob(stmt, 9, &before);
+    ron_row_chain(&before, &row, &chain);
+
+    (void) sqlite3_finalize(stmt);
+    RON_ASSERT(sqlite3_prepare_v2(db, "UPDATE journal SET chain = ?1 WHERE seq"
+                                  " = (SELECT max(seq) FROM journal)", -1,
+                                  &stmt, NULL) == SQLITE_OK);
+    (void) sqlite3_bind_blob(stmt, 1, chain.b, RON_HASH_LEN, SQLITE_STATIC);
+    RON_ASSERT(sqlite3_step(stmt) == SQLITE_DONE);
+    (void) sqlite3_finalize(stmt);
+    (void) sqlite3_close(db);
+}
+
+
+/*
+ * The chain has no key, so whoever changes the last row can make it right.
+ * What does not follow from the row before is refused all the same.
+ */
+
+static void
+test_forged(void)
+{
+    crash_t   c, copy;
+    uint64_t  seq, past;
+
+    static const struct {
+        const char  *set;
+        int          past;                      /* what is named: its seq, */
+    } rows[] = {                                /* its last, the one behind */
+        { "epoch = 0",                  -1 },
+        { "time_ms = time_ms - 100000", -1 },
+        { "prev_root = root",           -1 },
+        { "root = prev_root",           0 },
+        { "count = count + 1",          1 },
+    };
+
+    crash_init(&c, false);
+    c.conf.checkpoint_n = 100000;
+    RON_ASSERT(crash_open(&c) == RON_OK && crash_play(&c, 0, 30));
+    crash_close(&c);
+    RON_ASSERT(crash_open(&c) == RON_OK && crash_start(&c) == RON_OK
+               && crash_play(&c, 30, 40));
+    crash_close(&c);
+    crash_init(&copy, false);
+
+    for (size_t i = 0; i < ron_array_n(rows); i++) {
+        past = crash_golden_row(39)->seq + crash_golden_row(39)->count;
+        seq = rows[i].past < 0 ? crash_golden_row(39)->seq
+                               : past - 1 + (uint64_t) rows[i].past;
+        copy_ledger(&c, &copy);
+        forge(&copy, rows[i].set);
+        ok(is_shut(&copy, seq, seq), "%s, and a chain that is right",
+           rows[i].set);
+    }
+
+    copy_ledger(&c, &copy);
+    forge(&copy, "count = count");
+    ok(is_whole(&copy, 40), "with nothing changed it opens");
+
+    crash_free(&copy);
+    crash_free(&c);
+}
+
+
+/* A head of one entry more, or of another root, whole as a head is. */
+
+static void
+forge_head(const crash_t *c, bool more)
+{
+    char           path[512], size[24], *line, *end;
+    size_t         n;
+    uint32_t       len;
+    ron_hash_t     sum;
+    ron_blake3_t   h;
+
+    file_path(c, "head", path);
+    n = file_load(path, copy_buf, sizeof(copy_buf));
+    len = (uint32_t) copy_buf[8] << 24 | (uint32_t) copy_buf[9] << 16
+          | (uint32_t) copy_buf[10] << 8 | copy_buf[11];
+    RON_ASSERT(n >= 28 + len);
+
+    line = strchr((char *) copy_buf + 28, '\n') + 1;
+    end = strchr(line, '\n');
+
+    if (more) {
+        snprintf(size, sizeof(size), "%llu", strtoull(line, NULL, 10) + 1);
+        RON_ASSERT(strlen(size) == (size_t) (end - line));
+        memcpy(line, size, strlen(size));
+
+    } else {
+        end[1] = end[1] == 'A' ? 'B' : 'A';
+    }
+
+    ron_blake3_init(&h);
+    ron_blake3_update(&h, copy_buf, 12);
+    ron_blake3_update(&h, copy_buf + 28, len);
+    ron_blake3_final(&h, &sum);
+    memcpy(copy_buf + 12, sum.b, 16);
+    file_save(path, copy_buf, n);
+}
+
+
+static void
+test_forged_head(void)
+{
+    crash_t   c, copy;
+    uint64_t  end;
+
+    crash_init(&c, false);
+    RON_ASSERT(crash_open(&c) == RON_OK && crash_play(&c, 0, 40));
+    ron_engine_sign(c.en, true);
+    crash_close(&c);
+    crash_init(&copy, false);
+    end = crash_golden_row(39)->seq + crash_golden_row(39)->count - 1;
+
+    copy_ledger(&c, &copy);
+    forge_head(&copy, true);
+    ok(is_shut(&copy, end, end + 1), "a head of one entry more: both seqs");
+
+    copy_ledger(&c, &copy);
+    forge_head(&copy, false);
+    ok(is_shut(&copy, end, end), "a head of another root: its seq");
+
+    crash_free(&copy);
+    crash_free(&c);
+}
+
+
+/* An entry into a body, and its leaf. */
+
+static void
+forge_entry(ron_buf_t *body, const ron_entry_t *e, ron_hash_t *leaf)
+{
+    ron_buf_t  bytes;
+
+    ron_buf_init(&bytes, 0);
+    RON_ASSERT(ron_entry_encode(e, &bytes) == RON_OK);
+    ron_body_put(body, ron_buf_str(&bytes));
+    ron_digest_leaf(RON_DIGEST_BLAKE3, bytes.data, bytes.len, leaf);
+    ron_buf_free(&bytes);
+}
+
+
+/*
+ * A mint, and a credit that nobody was debited for, in a row that is right in
+ * itself: chain, root and entries.
+ */
+
+static void
+test_made_money(void)
+{
+    char         path[512], set[1024], hex[768], root[80];
+    crash_t      c;
+    ron_buf_t    body;
+    ron_hash_t   leaf[2];
+    ron_entry_t  e;
+
+    crash_init(&c, false);
+    RON_ASSERT(crash_open(&c) == RON_OK && crash_play(&c, 0, 1));
+    crash_close(&c);
+    file_path(&c, "head", path);
+    RON_ASSERT(unlink(path) == 0);
+    ron_buf_init(&body, 0);
+
+    memset(&e, 0, sizeof(e));
+    e.kind = RON_KIND_MINT;
+    e.fields = RON_F_ASSET | RON_F_ACCOUNT | RON_F_AMOUNT;
+    e.seq = 1;
+    e.time_ms = crash_golden_row(0)->time_ms;
+    e.ledger_id = c.conf.store.ledger_id;
+    e.asset = ron_str("ron");
+    e.account = ron_str("alice");
+    e.amount = 500;
+    forge_entry(&body, &e, &leaf[0]);
+
+    e.kind = RON_KIND_CREDIT;
+    e.fields |= RON_F_POSTING;
+    e.seq = 2;
+    e.posting_first = 2;
+    e.posting_n = 2;
+    forge_entry(&body, &e, &leaf[1]);
+    ron_digest_node(RON_DIGEST_BLAKE3, &leaf[0], &leaf[1], &leaf[0]);
+
+    RON_ASSERT(body.len * 2 < sizeof(hex));
+    hex[ron_hex_encode(ron_buf_str(&body), hex)] = '\0';
+    root[ron_hex_encode((ron_str_t) { RON_HASH_LEN, leaf[0].b }, root)] = '\0';
+    snprintf(set, sizeof(set), "count = 2, body = x'%s', root = x'%s'", hex,
+             root);
+    forge(&c, set);
+
+    ok(is_shut(&c, 2, 2)
+       && memmem(c.why.data, c.why.len, "not conserved", 13) != NULL,
+       "money that comes from nowhere");
+
+    ron_buf_free(&body);
     crash_free(&c);
 }
 
@@ -670,6 +950,7 @@ test_follower(void)
     b.conf.store.url = b.url;
     b.conf.checkpoint_n = 200;
     acked = 0;
+    wrong[0] = '\0';
 
     while (acked < 100 && read(fds[0], &got, sizeof(got)) == sizeof(got)) {
         acked = got;
@@ -847,6 +1128,9 @@ main(void)
     test_checkpoints();
     test_cut();
     test_bits();
+    test_forged();
+    test_forged_head();
+    test_made_money();
     test_missing_tags();
     test_damaged_tags();
     test_follower();

@@ -21,6 +21,7 @@
 
 #include "ron_client.h"
 #include "ron_log.h"
+#include "ron_note.h"
 #include "ron_port.h"
 #include "ron_service.h"
 
@@ -47,6 +48,7 @@ typedef struct {
     unsigned       commits;
     uint64_t       ready_seq;
     ron_life_t    state;
+    unsigned      states;               /* those that were told, as bits */
     char           reason[RON_MSG_REASON_MAX + 1];
 } tc_t;
 
@@ -113,6 +115,7 @@ tc_on_state(void *ctx, const ron_msg_state_t *state)
     tc_t  *tc = ctx;
 
     tc->state = state->state;
+    tc->states |= 1u << state->state;
     (void) snprintf(tc->reason, sizeof(tc->reason), "%.*s",
                     (int) state->reason.len,
                     (const char *) state->reason.data);
@@ -368,7 +371,7 @@ test_wire(ron_buf_t *wire, ron_kind_t kind, const char *from, const char *to,
     }
 
     if (kind == RON_KIND_HOLD) {
-        op.expiry_ms = 60;
+        op.expiry_ms = 400;
         op.fields |= RON_F_EXPIRY;
     }
 
@@ -461,6 +464,20 @@ test_balance(tc_t *tc, const char *account, ron_msg_balance_t *balance)
 }
 
 
+static ron_status_t
+test_ask(tc_t *tc, uint64_t call, const char *account, const char *cap,
+    const char *key)
+{
+    ron_msg_ask_t  ask;
+
+    ask.account = ron_cstr(account);
+    ask.cap = ron_cstr(cap);
+    ask.key = ron_cstr(key);
+
+    return ron_client_lookup(tc->c, call, &ask);
+}
+
+
 static ron_lookup_t
 test_lookup(tc_t *tc, const char *account, const char *key)
 {
@@ -470,8 +487,7 @@ test_lookup(tc_t *tc, const char *account, const char *key)
 
     tc->answer_n = 0;
     call = ron_client_call(tc->c);
-    RON_ASSERT(ron_client_lookup(tc->c, call, ron_cstr(account),
-                                 ron_cstr(key)) == RON_OK);
+    RON_ASSERT(test_ask(tc, call, account, "dev:test", key) == RON_OK);
     a = tc_wait(tc, call);
 
     RON_ASSERT(a != NULL && a->type == RON_FRAME_LOOKUP_IS
@@ -833,8 +849,7 @@ test_basic(void)
 
     tc->answer_n = 0;
     call = ron_client_call(tc->c);
-    RON_ASSERT(ron_client_lookup(tc->c, call, ron_str("alice"),
-                                 ron_str("one-2")) == RON_OK);
+    RON_ASSERT(test_ask(tc, call, "alice", "dev:test", "one-2") == RON_OK);
     a = tc_wait(tc, call);
     ok(a != NULL && ron_msg_lookup_get(ron_buf_str(&a->payload), &lookup)
        == RON_OK && lookup.what == RON_LOOKUP_COMMITTED, "a key is found");
@@ -843,8 +858,7 @@ test_basic(void)
 
     tc->answer_n = 0;
     call = ron_client_call(tc->c);
-    RON_ASSERT(ron_client_lookup(tc->c, call, ron_str("alice"),
-                                 ron_str("none")) == RON_OK);
+    RON_ASSERT(test_ask(tc, call, "alice", "dev:test", "none") == RON_OK);
     a = tc_wait(tc, call);
     ok(a != NULL && ron_msg_lookup_get(ron_buf_str(&a->payload), &lookup)
        == RON_OK && lookup.what == RON_LOOKUP_UNKNOWN, "another is not");
@@ -1003,6 +1017,216 @@ test_full_queues(void)
 }
 
 
+/* Sends n mints; they were read when a question behind them is answered. */
+
+static void
+test_sent(tc_t *tc, unsigned n)
+{
+    char       key[32];
+    unsigned   i;
+    ron_buf_t  wire;
+
+    ron_buf_init(&wire, 0);
+
+    for (i = 0; i < n; i++) {
+        (void) snprintf(key, sizeof(key), "sent-%llu",
+                        (unsigned long long) ++test_keys);
+        test_wire(&wire, RON_KIND_MINT, "alice", NULL, 1, 0, key);
+        RON_ASSERT(ron_client_unit_wire(tc->c, ron_client_call(tc->c),
+                                        ron_buf_str(&wire)) == RON_OK);
+    }
+
+    (void) test_lookup(tc, "alice", "none");
+    ron_buf_free(&wire);
+}
+
+
+/* While a batch is written, few wait for its end, and many do not. */
+
+static void
+test_company(void)
+{
+    tc_t                *tc;
+    uint64_t             limit_us;
+    ron_service_t       *s;
+    ron_service_conf_t   conf;
+    ron_service_stat_t   stat;
+
+    test_conf(&conf, "company");
+    conf.engine.queue_batches = 4;
+    conf.commit_delay_us = 1000000;
+    s = test_start(&conf);
+    tc = tc_make();
+    is_u64(test_one(tc, RON_KIND_MINT, "alice", NULL, 1, 0), RON_REASON_OK,
+           "the committer begins to sleep");
+
+    test_sent(tc, 1);
+    ron_service_stat(s, &stat);
+    is_u64(stat.units, 2, "the first is decided at once");
+    test_sent(tc, 1);
+    test_sent(tc, 2);
+    ron_service_stat(s, &stat);
+    is_u64(stat.units, 2, "a few behind it wait");
+    test_sent(tc, 70);
+    ron_service_stat(s, &stat);
+    is_u64(stat.units, 75, "many are decided beside it");
+    is_u64(stat.batches, 1, "which is not written yet");
+
+    test_sent(tc, 3);
+    limit_us = ron_clock_mono_us() + WAIT_US;
+
+    do {
+        (void) tc_pump(tc, 10);
+        ron_service_stat(s, &stat);
+    } while (stat.seq < 78 && ron_clock_mono_us() < limit_us);
+
+    is_u64(stat.seq, 78, "all are done");
+    is_u64(stat.batches, 4, "the last few went with the end of a write");
+    tc_free(tc);
+    test_stop(s);
+}
+
+
+/* What was published of balances that were asked for. */
+
+typedef struct {
+    atomic_uint    n;                           /* last: the rest is there */
+    char           account[32];
+    ron_balance_t  balance;
+    uint64_t       seq;
+} asked_t;
+
+
+static void
+on_asked(void *ctx, const ron_balance_t *balance, uint64_t seq)
+{
+    asked_t  *asked = ctx;
+
+    asked->balance = *balance;
+    asked->seq = seq;
+    (void) snprintf(asked->account, sizeof(asked->account), "%.*s/%.*s",
+                    (int) balance->account.len,
+                    (const char *) balance->account.data,
+                    (int) balance->asset.len,
+                    (const char *) balance->asset.data);
+    (void) atomic_fetch_add(&asked->n, 1);
+}
+
+
+/*
+ * A balance that was asked for is published, so that nobody has to ask again:
+ * one that waited for its batch too, and one that does not exist never.
+ */
+
+static void
+test_asked(void)
+{
+    tc_t                *tc;
+    asked_t              asked;
+    uint64_t             unit, balance;
+    ron_buf_t            wire;
+    ron_service_t       *s;
+    ron_msg_balance_t    b;
+    ron_service_conf_t   conf;
+
+    memset(&asked, 0, sizeof(asked));
+    test_conf(&conf, "asked");
+    conf.commit_delay_us = 300000;
+    conf.on_balance = on_asked;
+    conf.ctx = &asked;
+    s = test_start(&conf);
+    tc = tc_make();
+    ron_buf_init(&wire, 0);
+    (void) test_one(tc, RON_KIND_MINT, "alice", NULL, 7, 0);
+
+    ok(test_balance(tc, "nobody", &b) && !b.found, "nobody is asked for");
+    is_u64(atomic_load(&asked.n), 0, "and not published");
+    ok(test_balance(tc, "alice", &b) && b.found, "alice is asked for");
+    is_u64(atomic_load(&asked.n), 1, "and published");
+    is_str(asked.account, "alice/ron", "by name");
+    is_u64(asked.balance.available, 7, "what she has");
+    is_u64(asked.seq, 1, "as of what is durable");
+
+    unit = ron_client_call(tc->c);
+    test_wire(&wire, RON_KIND_MINT, "alice", NULL, 5, 0, "asked-2");
+    RON_ASSERT(ron_client_unit_wire(tc->c, unit, ron_buf_str(&wire))
+               == RON_OK);
+    (void) tc_pump(tc, 50);
+    ron_sleep_us(50000);
+    balance = ron_client_call(tc->c);
+    RON_ASSERT(ron_client_balance(tc->c, balance, ron_str("alice"),
+                                  ron_str("ron")) == RON_OK);
+    (void) tc_pump(tc, 50);
+    is_u64(atomic_load(&asked.n), 1, "what is not durable is not published");
+    RON_ASSERT(tc_wait(tc, balance) != NULL && tc_wait(tc, unit) != NULL);
+    is_u64(atomic_load(&asked.n), 2, "until it is");
+    is_u64(asked.balance.available, 12, "with what it made of it");
+    is_u64(asked.seq, 2, "as of its entry");
+
+    ron_buf_free(&wire);
+    tc_free(tc);
+    test_stop(s);
+}
+
+
+/* The size of the head that is signed, once it is this or time is up. */
+
+static uint64_t
+test_head(ron_store_t *store, uint64_t want)
+{
+    uint64_t               size, limit_us;
+    ron_buf_t              note;
+    ron_checkpoint_note_t  cp;
+
+    limit_us = ron_clock_mono_us() + WAIT_US;
+    ron_buf_init(&note, RON_NOTE_MAX);
+
+    do {
+        ron_sleep_us(1000);
+        size = ron_store_head_read(store, &note) == RON_OK
+               && ron_note_parse(ron_buf_str(&note), &cp) == RON_OK
+               ? cp.size : 0;
+
+    } while (size != want && ron_clock_mono_us() < limit_us);
+
+    ron_buf_free(&note);
+
+    return size;
+}
+
+
+/* Signing waits until nothing comes for a moment, and then it happens. */
+
+static void
+test_heads(void)
+{
+    tc_t                *tc;
+    unsigned             i;
+    ron_store_t         *store;
+    ron_service_t       *s;
+    ron_service_conf_t   conf;
+
+    test_conf(&conf, "heads");
+    s = test_start(&conf);
+    tc = tc_make();
+    RON_ASSERT(ron_store_open(&conf.engine.store, &store) == RON_OK);
+
+    is_u64(test_one(tc, RON_KIND_MINT, "alice", NULL, 100, 0), RON_REASON_OK,
+           "a first entry");
+    is_u64(test_head(store, 1), 1, "its head is signed, though no other comes");
+
+    for (i = 1; i <= 20; i++) {
+        (void) test_one(tc, RON_KIND_TRANSFER, "alice", "bob", 1, i);
+    }
+
+    is_u64(test_head(store, 21), 21, "so is the last one of many");
+
+    ron_store_close(store);
+    tc_free(tc);
+    test_stop(s);
+}
+
+
 /* What is decided and not yet durable is told to nobody. */
 
 static void
@@ -1036,8 +1260,8 @@ test_undurable(void)
     lookup = ron_client_call(tc->c);
     RON_ASSERT(ron_client_balance(tc->c, balance, ron_str("alice"),
                                   ron_str("ron")) == RON_OK);
-    RON_ASSERT(ron_client_lookup(tc->c, lookup, ron_str("alice"),
-                                 ron_str("second")) == RON_OK);
+    RON_ASSERT(test_ask(tc, lookup, "alice", "dev:test", "second")
+               == RON_OK);
 
     RON_ASSERT(tc_wait(tc, lookup) != NULL);
     RON_ASSERT(ron_msg_lookup_get(ron_buf_str(&tc_find(tc, lookup)->payload),
@@ -1052,6 +1276,111 @@ test_undurable(void)
     is_u64(b.seq, 2, "as of its entry");
     (void) test_outcome(tc_find(tc, unit), &reason, &seq);
     is_u64(reason, RON_REASON_OK, "and the unit is answered");
+
+    ron_buf_free(&wire);
+    tc_free(tc);
+    test_stop(s);
+}
+
+
+/* A batch's key is the capability's: while it waits, and when it is done. */
+
+static void
+test_batch_key(void)
+{
+    tc_t                *tc;
+    uint64_t             first, unit, call[3];
+    ron_buf_t            wire;
+    ron_unit_t           batch;
+    ron_entry_t          ops[2], e;
+    ron_result_t         results[2];
+    ron_outcome_t        o;
+    ron_service_t       *s;
+    ron_msg_lookup_t     found[3];
+    ron_service_conf_t   conf;
+    ron_service_stat_t   stat;
+
+    static const char   *caps[] = { "dev:test", "dev:other", "" };
+
+    test_conf(&conf, "batchkey");
+    conf.commit_delay_us = 400000;
+    s = test_start(&conf);
+    tc = tc_make();
+    ron_buf_init(&wire, 0);
+    (void) test_one(tc, RON_KIND_MINT, "alice", NULL, 100, 0);
+
+    memset(&batch, 0, sizeof(batch));
+    memset(ops, 0, sizeof(ops));
+    batch.type = RON_UNIT_BATCH;
+    batch.cap = ron_str("dev:test");
+    batch.key = ron_str("many");
+    batch.op_n = 2;
+    batch.ops = ops;
+
+    for (unsigned i = 0; i < 2; i++) {
+        ops[i].kind = RON_KIND_TRANSFER;
+        ops[i].fields = RON_F_ASSET | RON_F_ACCOUNT | RON_F_TO | RON_F_AMOUNT
+                        | RON_F_NONCE;
+        ops[i].asset = ron_str("ron");
+        ops[i].account = ron_str("alice");
+        ops[i].to = ron_str("bob");
+        ops[i].nonce = 1 + i;
+        ops[i].amount = i == 0 ? 30 : 300;
+    }
+
+    /* beside a batch that is being written nobody decides so few */
+
+    tc->answer_n = 0;
+    first = ron_client_call(tc->c);
+    test_wire(&wire, RON_KIND_MINT, "alice", NULL, 5, 0, "first");
+    RON_ASSERT(ron_client_unit_wire(tc->c, first, ron_buf_str(&wire))
+               == RON_OK);
+    (void) tc_pump(tc, 50);
+    ron_sleep_us(50000);
+
+    unit = ron_client_call(tc->c);
+    ron_buf_reset(&wire);
+    RON_ASSERT(ron_unit_encode(&batch, &wire) == RON_OK
+               && ron_client_unit_wire(tc->c, unit, ron_buf_str(&wire))
+                  == RON_OK);
+
+    for (unsigned i = 0; i < 3; i++) {
+        call[i] = ron_client_call(tc->c);
+        RON_ASSERT(test_ask(tc, call[i], "alice", caps[i], "many") == RON_OK);
+        RON_ASSERT(tc_wait(tc, call[i]) != NULL
+                   && ron_msg_lookup_get(
+                          ron_buf_str(&tc_find(tc, call[i])->payload),
+                          &found[i]) == RON_OK);
+    }
+
+    ron_service_stat(s, &stat);
+    is_u64(stat.preval_depth, 1, "the batch is not decided yet");
+    is_u64(found[0].what, RON_LOOKUP_PENDING, "its key is pending");
+    is_u64(found[1].what, RON_LOOKUP_UNKNOWN, "for who sent it only");
+    is_u64(found[2].what, RON_LOOKUP_UNKNOWN, "and who asks for batches");
+
+    RON_ASSERT(tc_wait(tc, unit) != NULL);
+    tc->answer_n = 0;
+
+    for (unsigned i = 0; i < 3; i++) {
+        call[i] = ron_client_call(tc->c);
+        RON_ASSERT(test_ask(tc, call[i], "alice", caps[i], "many") == RON_OK);
+        RON_ASSERT(tc_wait(tc, call[i]) != NULL
+                   && ron_msg_lookup_get(
+                          ron_buf_str(&tc_find(tc, call[i])->payload),
+                          &found[i]) == RON_OK);
+    }
+
+    ok(found[0].what == RON_LOOKUP_COMMITTED && found[0].batch,
+       "then it is committed");
+    ok(ron_outcome_decode(found[0].entry, &o, results, 2) == RON_OK
+       && o.result_n == 2 && results[0].reason == RON_REASON_OK
+       && results[1].reason == RON_REASON_INSUFFICIENT,
+       "with what became of each operation");
+    ok(ron_entry_decode(results[0].bytes, &e) == RON_OK && e.amount == 30
+       && results[1].bytes.len == 0, "and the entry that was made");
+    ok(found[1].what == RON_LOOKUP_UNKNOWN
+       && found[2].what == RON_LOOKUP_UNKNOWN, "nobody else has such a key");
 
     ron_buf_free(&wire);
     tc_free(tc);
@@ -1249,6 +1578,59 @@ test_sync_fails(void)
 }
 
 
+static uint64_t
+test_admitted(void *ctx)
+{
+    return atomic_load((_Atomic uint64_t *) ctx);
+}
+
+
+/*
+ * What was admitted before and comes late, from a check or out of a body that
+ * was long, is taken until the drain's time is over; a successor of one that
+ * was told to drain drains as well.
+ */
+
+static void
+test_drain_admitted(void)
+{
+    tc_t                *tc;
+    ron_service_t       *s;
+    _Atomic uint64_t     admitted;
+    ron_service_conf_t   conf;
+
+    test_conf(&conf, "admitted");
+    atomic_init(&admitted, 1);
+    conf.admitted = test_admitted;
+    conf.ctx = &admitted;
+    s = test_start(&conf);
+    tc = tc_make();
+    ron_service_drain(s);
+    tc_pump_until(tc, RON_STATE_DRAINING);
+    ron_sleep_us(300000);
+    is_u64(test_one(tc, RON_KIND_MINT, "alice", NULL, 1, 0), RON_REASON_OK,
+           "a request that was admitted before is done");
+    is_u64(test_until(s, RON_STATE_DRAINING), RON_STATE_DRAINING,
+           "and one more is waited for");
+    atomic_store(&admitted, 0);
+    tc_pump_until(tc, RON_STATE_STOPPED);
+    is_u64(tc->state, RON_STATE_STOPPED, "until it is answered");
+    is_u64(tc->final_commits, 1, "then the final root is published");
+    tc_free(tc);
+    test_stop(s);
+
+    conf.drained = true;
+    conf.drain_ms = 300;
+    atomic_store(&admitted, 1);
+    is_status(ron_service_start(&conf, &s), RON_OK, "it starts again");
+    is_u64(test_until(s, RON_STATE_DRAINING), RON_STATE_DRAINING,
+           "who is started drained drains");
+    is_u64(test_until(s, RON_STATE_STOPPED), RON_STATE_STOPPED,
+           "who does not come in time is not waited for");
+    test_stop(s);
+}
+
+
 static void
 test_drain(void)
 {
@@ -1290,7 +1672,7 @@ test_drain(void)
     RON_ASSERT(ron_client_unit_wire(tc->c, call, ron_buf_str(&wire))
                == RON_OK);
     (void) test_outcome(tc_wait(tc, call), &reason, &seq);
-    is_u64(reason, RON_REASON_DRAINING, "a new unit is refused");
+    is_u64(reason, RON_REASON_OK, "what was on its way is taken");
 
     all = true;
     for (i = 0; i < 50; i++) {
@@ -1301,6 +1683,7 @@ test_drain(void)
 
     tc_pump_until(tc, RON_STATE_STOPPED);
     is_u64(tc->state, RON_STATE_STOPPED, "then it is stopped");
+    ok(!(tc->states >> RON_STATE_ABORTING & 1), "and was not aborting");
     is_u64(tc->final_commits, 1, "and the final root was published");
     is_u64(test_until(s, RON_STATE_STOPPED), RON_STATE_STOPPED, "stopped");
     ok(lstat(test_sock, &st) == -1, "the socket is gone");
@@ -1333,6 +1716,8 @@ test_drain(void)
     ron_service_drain(s);
     tc_pump_until(tc, RON_STATE_STOPPED);
     is_u64(tc->state, RON_STATE_STOPPED, "a drain ends in time");
+    ok(tc->states >> RON_STATE_ABORTING & 1,
+       "past its deadline it was aborting");
     call = 0;
     for (i = 0; i < 20; i++) {
         (void) test_outcome(tc_find(tc, first + i), &reason, &seq);
@@ -1772,6 +2157,54 @@ test_disk_full(void)
 }
 
 
+/* The one before could not write, its mark neither: a successor tries first. */
+
+static void
+test_probe(void)
+{
+    char                 path[160];
+    tc_t                *tc;
+    unsigned             i;
+    states_t             states;
+    ron_service_t       *s;
+    ron_service_conf_t   conf;
+    ron_service_stat_t   stat;
+
+    test_conf(&conf, "probe");
+    s = test_start(&conf);
+    test_stop(s);
+
+    (void) snprintf(path, sizeof(path), "%s/probe", test_url + 7);
+    RON_ASSERT(mkdir(path, 0700) == 0);
+
+    memset(&states, 0, sizeof(states));
+    conf.on_state = test_on_state;
+    conf.ctx = &states;
+    is_status(ron_service_start(&conf, &s), RON_OK, "it starts");
+    is_u64(test_until(s, RON_STATE_SAFE_MODE), RON_STATE_SAFE_MODE,
+           "nothing can be written beside the journal: safe mode");
+    i = atomic_load(&states.n) - 1;
+    ok(strncmp(states.reason[i], "open: a page could not be written", 33) == 0,
+       "because: %s", states.reason[i]);
+    tc = tc_make();
+    is_u64(test_one(tc, RON_KIND_MINT, "alice", NULL, 5, 0),
+           RON_REASON_SAFE_MODE, "nothing is written");
+    ron_sleep_us(300000);
+    ron_service_stat(s, &stat);
+    is_u64(stat.state, RON_STATE_SAFE_MODE, "it stays");
+    tc_free(tc);
+
+    RON_ASSERT(rmdir(path) == 0);
+    is_u64(test_told(&states, RON_STATE_RUNNING), RON_STATE_RUNNING,
+           "and ends by itself when a page can be written");
+    tc = tc_make();
+    is_u64(test_one(tc, RON_KIND_MINT, "alice", NULL, 5, 0), RON_REASON_OK,
+           "then it pays");
+    tc_free(tc);
+    test_stop(s);
+}
+
+
 static void
 test_peers(void)
 {
@@ -1871,6 +2304,7 @@ test_time(void)
     tc_t                *tc;
     uint64_t             call, seq;
     unsigned             i;
+    ron_buf_t            wire;
     ron_unit_t           unit;
     ron_entry_t          op;
     ron_reason_t         reason;
@@ -1883,7 +2317,7 @@ test_time(void)
     tc = tc_make();
     (void) test_one(tc, RON_KIND_MINT, "alice", NULL, 50, 0);
     is_u64(test_one(tc, RON_KIND_HOLD, "alice", "bob", 20, 1), RON_REASON_OK,
-           "a hold of 60 ms");
+           "a hold of 400 ms");
     ok(test_balance(tc, "alice", &balance) && balance.held == 20, "is held");
 
     for (i = 0; i < 200 && balance.held > 0; i++) {
@@ -1908,7 +2342,11 @@ test_time(void)
     unit.ops = &op;
     tc->answer_n = 0;
     call = ron_client_call(tc->c);
-    RON_ASSERT(ron_client_unit(tc->c, call, &unit) == RON_OK);
+    ron_buf_init(&wire, 0);
+    RON_ASSERT(ron_unit_encode(&unit, &wire) == RON_OK);
+    RON_ASSERT(ron_client_unit_wire(tc->c, call, ron_buf_str(&wire))
+               == RON_OK);
+    ron_buf_free(&wire);
     (void) test_outcome(tc_wait(tc, call), &reason, &seq);
     is_u64(reason, RON_REASON_RETRY_LATER, "a deadline that has passed");
 
@@ -1947,15 +2385,21 @@ main(void)
     test_basic();
     test_load();
     test_full_queues();
+    test_company();
     test_undurable();
+    test_batch_key();
+    test_asked();
+    test_heads();
     test_preval_bytes();
     test_sync_fails();
     test_drain();
+    test_drain_admitted();
     test_safe_mode();
     test_read_fails();
     test_replay();
     test_name_lost();
     test_disk_full();
+    test_probe();
     test_peers();
     test_time();
 

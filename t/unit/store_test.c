@@ -591,6 +591,41 @@ test_rows(const kind_t *kind)
 }
 
 
+/* A reader that is held reads one state, and the newest when it is let go. */
+
+static void
+test_hold(const kind_t *kind)
+{
+    world_t    w;
+    uint64_t   before;
+    ron_row_t  row;
+
+    kind->setup(&w);
+    is_status(world_start(&w), RON_OK, "%s: started", kind->name);
+    is_status(commit(&w, 3), RON_OK, "%s: a commit", kind->name);
+
+    before = w.next;
+
+    is_status(ron_reader_hold(w.reader), RON_OK, "%s: held", kind->name);
+    is_status(ron_reader_hold(w.reader), RON_OK, "%s: twice", kind->name);
+    is_status(ron_reader_head(w.reader, &row), RON_OK, "%s: its head",
+              kind->name);
+    is_status(commit(&w, 2), RON_OK, "%s: the writer goes on", kind->name);
+    is_status(ron_reader_head(w.reader, &row), RON_OK, "%s: its head again",
+              kind->name);
+    is_u64(row.seq + row.count, w.conf.region == NULL ? before : w.next,
+           "%s: is what it was in SQLite", kind->name);
+
+    is_status(ron_reader_release(w.reader), RON_OK, "%s: let go", kind->name);
+    is_status(ron_reader_release(w.reader), RON_OK, "%s: twice", kind->name);
+    is_status(ron_reader_head(w.reader, &row), RON_OK, "%s: its head now",
+              kind->name);
+    is_u64(row.seq + row.count, w.next, "%s: is the newest", kind->name);
+
+    world_free(&w);
+}
+
+
 /* 70 000 leaves: a complete tile of level 1, and partial ones of level 1, 2. */
 
 static void
@@ -2105,6 +2140,7 @@ main(int argc, char **argv)
     for (i = 0; i < ron_array_n(kinds); i++) {
         test_open(&kinds[i]);
         test_rows(&kinds[i]);
+        test_hold(&kinds[i]);
         test_tiles(&kinds[i]);
         test_fence(&kinds[i]);
         test_head_and_mark(&kinds[i]);

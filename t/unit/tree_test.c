@@ -9,6 +9,7 @@
 #include "ron_tree.h"
 #include "ron_verify.h"
 
+#include "ron_seed.h"
 #include "ron_test.h"
 
 
@@ -38,13 +39,7 @@ static struct {
 static uint64_t
 rnd(uint64_t below)
 {
-    uint64_t  z;
-
-    z = (seed += 0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-
-    return (z ^ z >> 31) % below;
+    return ron_seed_below(&seed, below);
 }
 
 

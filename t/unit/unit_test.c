@@ -6,6 +6,7 @@
 
 #include "ron_unit.h"
 
+#include "ron_seed.h"
 #include "ron_test.h"
 
 
@@ -21,13 +22,7 @@ static size_t    pool_n;
 static uint64_t
 rnd(uint64_t below)
 {
-    uint64_t  z;
-
-    z = (seed += 0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-
-    return (z ^ z >> 31) % below;
+    return ron_seed_below(&seed, below);
 }
 
 
@@ -83,6 +78,13 @@ rnd_op(ron_entry_t *op)
     if (f & RON_F_NONCE) { op->nonce = rnd_u64(); }
     if (f & RON_F_SOURCE) { op->source_ms = rnd(UINT64_C(1) << 48); }
     if (f & RON_F_REF) { op->ref = rnd_u64(); }
+
+    if ((f & RON_F_REF) && rnd(2)) {
+        op->fields |= RON_F_TXID;
+        op->ledger_id = (uint16_t) rnd(65536);
+        op->time_ms = rnd(UINT64_C(1) << 48);
+    }
+
     if (f & RON_F_EXPIRY) { op->expiry_ms = rnd_u64(); }
     if (f & RON_F_SCHEMA) { op->schema = (uint32_t) rnd(UINT32_MAX); }
 
@@ -120,6 +122,7 @@ rnd_unit(ron_unit_t *unit, ron_entry_t *ops)
     unit->account_total = rnd(2) ? ~(ron_u128_t) 0 : 0;
     unit->cap = rnd_text(RON_CAP_MAX);
     unit->key = rnd_text(RON_KEY_MAX);
+    unit->corr = rnd(2) ? rnd_text(RON_CORR_MAX) : ron_str("");
     unit->op_n = (uint32_t) (1 + rnd(OPS_MAX));
     unit->ops = ops;
 
@@ -136,6 +139,7 @@ same_op(const ron_entry_t *a, const ron_entry_t *b)
            && a->amount == b->amount && a->nonce == b->nonce
            && a->source_ms == b->source_ms && a->ref == b->ref
            && a->expiry_ms == b->expiry_ms && a->schema == b->schema
+           && a->ledger_id == b->ledger_id && a->time_ms == b->time_ms
            && memcmp(a->nonce16, b->nonce16, RON_NONCE_LEN) == 0
            && ron_hash_eq(&a->memo, &b->memo)
            && ron_str_eq(a->asset, b->asset)
@@ -159,6 +163,7 @@ same_unit(const ron_unit_t *a, const ron_unit_t *b)
            && a->account_daily == b->account_daily
            && a->account_total == b->account_total
            && ron_str_eq(a->cap, b->cap) && ron_str_eq(a->key, b->key)
+           && ron_str_eq(a->corr, b->corr)
            && a->op_n == b->op_n;
 
     for (uint32_t i = 0; same && i < a->op_n; i++) {
@@ -291,7 +296,9 @@ test_form(void)
     is_unit("\x02\0" MOMENT "\0\0\x02" OP OP, RON_OK, "two operations");
     is_unit("\0\0" MOMENT "\0\0\x01" OP, RON_EINVAL, "type 0");
     is_unit("\x04\0" MOMENT "\0\0\x01" OP, RON_EINVAL, "type 4");
-    is_unit("\x02\x40" MOMENT "\0\0\x01" OP, RON_EINVAL, "an unknown flag");
+    is_unit("\x02\x80" MOMENT "\0\0\x01" OP, RON_EINVAL, "an unknown flag");
+    is_unit("\x02\x40" MOMENT "\x01" "x\0\0\x01" OP, RON_OK, "a correlation id");
+    is_unit("\x02\x40" MOMENT "\0\0\0\x01" OP, RON_EINVAL, "an empty one");
     is_unit("\x02\0" MOMENT "\0\0\0", RON_EINVAL, "no operation");
     is_unit("\x02\0" MOMENT "\0\0\x03" OP OP OP, RON_EINVAL,
             "more operations than there is room for");
@@ -403,6 +410,24 @@ test_digests(void)
 
     is_u64(equal, 500, "a digest is of what was asked for");
     is_u64(other, 500, "and of all of it");
+
+    rnd_unit(&unit, ops);
+    unit.op_n = 1;
+    ops[0].fields |= RON_F_REF | RON_F_TXID;
+    (void) ron_unit_digest(&unit, &scratch, &first);
+    ops[0].time_ms++;
+    (void) ron_unit_digest(&unit, &scratch, &second);
+    ok(!ron_hash_eq(&first, &second), "the time of a txid, too");
+    ops[0].time_ms--;
+    ops[0].ledger_id++;
+    (void) ron_unit_digest(&unit, &scratch, &second);
+    ok(!ron_hash_eq(&first, &second), "and its ledger");
+    (void) ron_unit_digest_old(&unit, &scratch, &first);
+    ops[0].fields &= ~(uint32_t) RON_F_TXID;
+    (void) ron_unit_digest(&unit, &scratch, &second);
+    ok(ron_hash_eq(&first, &second), "an older digest had neither");
+    (void) ron_unit_digest_old(&unit, &scratch, &first);
+    ok(ron_hash_eq(&first, &second), "and is the same without");
 
     ron_buf_free(&scratch);
 }

@@ -4,6 +4,7 @@
  * threads that race and processes that are killed in the middle.
  */
 
+#include "ron_seed.h"
 #include "ron_test.h"
 
 #include <pthread.h>
@@ -43,11 +44,7 @@ static atomic_uint   test_owners[20001];
 static uint64_t
 test_random(void)
 {
-    test_seed ^= test_seed << 13;
-    test_seed ^= test_seed >> 7;
-    test_seed ^= test_seed << 17;
-
-    return test_seed;
+    return ron_seed_next(&test_seed);
 }
 
 
@@ -137,12 +134,13 @@ test_layout(void)
 static void
 test_beat(void)
 {
-    ron_beat_t   beat, got;
+    ron_beat_t   beat, got, was;
     ron_zone_t   zone;
     ron_word_t  *w;
 
     test_zone(&zone);
     is_status(ron_zone_beat_read(&zone, &got), RON_OK, "before any beat");
+    ok(!ron_zone_beat_same(&zone, &got), "which is none to go on with");
     ok(got.generation == 0 && got.state == RON_STATE_STARTING, "nothing");
 
     memset(&beat, 0, sizeof(beat));
@@ -159,17 +157,20 @@ test_beat(void)
     memset(beat.root.b, 'r', RON_HASH_LEN);
     ron_zone_beat_write(&zone, &beat);
     is_status(ron_zone_beat_read(&zone, &got), RON_OK, "a beat");
+    ok(ron_zone_beat_same(&zone, &got), "there is no other yet");
+    ok(!ron_zone_beat_same(&zone, &beat), "but for who has not read it");
+    was = got;
+    got.mark = 0;
     ok(memcmp(&beat, &got, sizeof(beat)) == 0, "comes back whole");
-    ron_zone_beat_sync(&zone, 66);
-    (void) ron_zone_beat_read(&zone, &got);
-    is_u64(got.sync_since_us, 66, "in an append since");
 
     w = ron_zone_words(&zone, zone.beat);
     w[0] |= 1;
+    ok(!ron_zone_beat_same(&zone, &was), "one that is begun is another");
     is_status(ron_zone_beat_read(&zone, &got), RON_AGAIN,
               "its writer was killed");
     ron_zone_beat_write(&zone, &beat);
-    is_status(ron_zone_beat_read(&zone, &got), RON_OK, "the next one heals");
+    ok(!ron_zone_beat_same(&zone, &was), "and so is the next one");
+    is_status(ron_zone_beat_read(&zone, &got), RON_OK, "which heals");
     w[5] ^= 1;
     is_status(ron_zone_beat_read(&zone, &got), RON_AGAIN,
               "a mixture of two is not believed");
@@ -432,7 +433,7 @@ test_caches(void)
     ron_zone_key_t   key, keys[9];
 
     test_zone(&zone);
-    ron_zone_key(ron_str("scope"), ron_str("key"), &key);
+    ron_zone_key(&zone, ron_str("scope"), ron_str("key"), &key);
     v = ron_str("a verified token");
 
     is_status(ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &key, buf,
@@ -452,11 +453,6 @@ test_caches(void)
                                  sizeof(buf), &len, 1000), RON_ENOTFOUND,
               "caches are apart");
 
-    ron_zone_cache_drop(&zone, RON_CACHE_TOKEN, &key);
-    is_status(ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &key, buf,
-                                 sizeof(buf), &len, 2000), RON_ENOTFOUND,
-              "dropped");
-    (void) ron_zone_cache_put(&zone, RON_CACHE_TOKEN, &key, v, 61000, 1000);
     ron_zone_cache_wipe(&zone, RON_CACHE_TOKEN);
     is_status(ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &key, buf,
                                  sizeof(buf), &len, 2000), RON_ENOTFOUND,
@@ -477,7 +473,7 @@ test_caches(void)
 
     for (i = 0, n = 0; n < 9; i++) {
         (void) snprintf(name, sizeof(name), "k%llu", (unsigned long long) i);
-        ron_zone_key(ron_cstr(name), ron_null_str, &keys[n]);
+        ron_zone_key(&zone, ron_cstr(name), ron_null_str, &keys[n]);
         n += keys[n].w[0] % zone.token_buckets == 5;
     }
 
@@ -514,7 +510,7 @@ race_cache(void *arg)
 
     for (i = 0; i < 40000; i++) {
         (void) snprintf(name, sizeof(name), "t%d", rand_r(&seed) % 8);
-        ron_zone_key(ron_cstr(name), ron_null_str, &key);
+        ron_zone_key(r->zone, ron_cstr(name), ron_null_str, &key);
 
         if (i % 2) {
             len = 1 + (size_t) rand_r(&seed) % sizeof(v);
@@ -608,9 +604,15 @@ test_slots(void)
     ron_metric_add(&zone, 7, RON_M_WORKER_INFLIGHT, 0, 0, 0, 0, 4);
 
     dead = 999;
+    is_u64(ron_zone_slots_alive(&zone, test_alive, &dead),
+           RON_ZONE_SLOTS - 1, "all owners but one live");
     is_u64(ron_zone_slots_sweep(&zone, test_alive, &dead), 1,
            "its owner died");
     is_u64(ron_zone_slot_pid(&zone, 7), 0, "the slot is free");
+    dead = 0;
+    is_u64(ron_zone_slots_alive(&zone, test_alive, &dead),
+           RON_ZONE_SLOTS - 1, "and one that is free has none");
+    dead = 999;
     is_u64(ron_zone_admitted(&zone, RON_ADMIT_INGRESS), 1,
            "what it had admitted is given back");
     is_u64(ron_metric_read(&zone, RON_M_LEDGER_COMMITS, 0, 0, 0, 0), 3,
@@ -618,6 +620,17 @@ test_slots(void)
     is_u64(ron_metric_read(&zone, RON_M_WORKER_INFLIGHT, 0, 0, 0, 0), 0,
            "its gauges do not");
     is_u64(ron_zone_slots_sweep(&zone, test_alive, &dead), 0, "once");
+
+    /* who came too late asks again when somebody has died */
+
+    is_status(ron_zone_slot_claim(&zone, 700, &slot), RON_OK, "full again");
+    is_status(ron_zone_slot_claim(&zone, 701, &slot), RON_EFULL, "too late");
+    dead = 105;
+    is_u64(ron_zone_slots_sweep(&zone, test_alive, &dead), 1, "one died");
+    is_status(ron_zone_slot_claim(&zone, 701, &slot), RON_OK, "not for ever");
+    is_u64(slot, 5, "in its place");
+    is_u64(ron_zone_slots_alive(&zone, test_alive, &dead), RON_ZONE_SLOTS,
+           "and all are taken");
     test_unmap(&zone);
 }
 
@@ -746,7 +759,7 @@ race_nonce(void *arg)
     racer_t           *r = arg;
     ron_zone_nonce_t   racer;
 
-    ron_zone_nonce_init(ron_str("racer"), &racer);
+    ron_zone_nonce_init(r->zone, ron_str("racer"), &racer);
 
     for (n = 1; n <= 20000; n++) {
         if (ron_zone_nonce_reserve(r->zone, &racer, n, &last) == RON_OK) {
@@ -769,8 +782,8 @@ test_nonces(void)
     ron_zone_nonce_t   a, b;
 
     test_zone(&zone);
-    ron_zone_nonce_init(ron_str("a"), &a);
-    ron_zone_nonce_init(ron_str("b"), &b);
+    ron_zone_nonce_init(&zone, ron_str("a"), &a);
+    ron_zone_nonce_init(&zone, ron_str("b"), &b);
 
     is_status(ron_zone_nonce_reserve(&zone, &a, 5, &last), RON_OK,
               "reserved");
@@ -851,8 +864,8 @@ test_rates(void)
     ron_zone_rate_t  is;
 
     test_zone(&zone);
-    ron_zone_key(ron_str("tenant"), ron_null_str, &key);
-    ron_zone_key(ron_str("another"), ron_null_str, &other);
+    ron_zone_key(&zone, ron_str("tenant"), ron_null_str, &key);
+    ron_zone_key(&zone, ron_str("another"), ron_null_str, &other);
     now = 1000000000;
 
     for (i = 0, n = 0; i < 10; i++) {
@@ -947,7 +960,32 @@ test_breakers(void)
              == RON_OK;
     }
     is_u64(n, 10, "all ten, and no more");
-    for (i = 0; i < 10; i++) {
+    for (i = 0; i < 3; i++) {
+        ron_zone_breaker_return(&zone, b, &conf);
+    }
+    for (i = 0, n = 0; i < 20; i++) {
+        n += ron_zone_breaker_ask(&zone, b, &conf, now + 5000, &probe, &retry)
+             == RON_OK;
+    }
+    is_u64(n, 3, "one for each whose client went away");
+    for (i = 0; i < 9; i++) {
+        (void) ron_zone_breaker_tell(&zone, b, &conf, now + 5000, true);
+    }
+    for (i = 0, n = 0; i < 20; i++) {
+        ron_zone_breaker_return(&zone, b, &conf);
+        n += ron_zone_breaker_ask(&zone, b, &conf, now + 5000, &probe, &retry)
+             == RON_OK;
+    }
+    is_u64(n, 20, "the last again and again");
+    for (i = 0; i < 5; i++) {
+        ron_zone_breaker_return(&zone, b, &conf);
+    }
+    for (i = 0, n = 0; i < 20; i++) {
+        n += ron_zone_breaker_ask(&zone, b, &conf, now + 5000, &probe, &retry)
+             == RON_OK;
+    }
+    is_u64(n, 1, "and never more than are missing");
+    for (i = 0; i < 1; i++) {
         (void) ron_zone_breaker_tell(&zone, b, &conf, now + 5000, true);
     }
     is_u64(ron_zone_breaker_state(&zone, b), RON_BREAKER_CLOSED,
@@ -977,6 +1015,9 @@ test_breakers(void)
     ron_zone_breaker_close(&zone, b);
     is_u64(ron_zone_breaker_state(&zone, b), RON_BREAKER_CLOSED,
            "closed by hand");
+    ron_zone_breaker_return(&zone, b, &conf);
+    is_u64(ron_zone_breaker_state(&zone, b), RON_BREAKER_CLOSED,
+           "and a probe from before changes nothing");
     for (i = 0; i < 19; i++) {
         (void) ron_zone_breaker_tell(&zone, b, &conf, now, false);
     }
@@ -1175,7 +1216,8 @@ static const char *const  test_names[] = {
     "ledger_commits_total", "ledger_commit_latency_seconds",
     "ledger_roots_published_total", "ledger_seq_gap_detected_total",
     "seq_gap_detected_total", "ledger_safe_mode",
-    "ledger_safe_mode_transitions_total", "ledger_backlog",
+    "ledger_safe_mode_transitions_total", "lifecycle_transitions_total",
+    "ledger_backlog",
     "auth_failures_total", "breaker_open_total", "breaker_open_seconds",
     "breaker_state", "wal_fsync_fail_total", "uds_denied_total",
     "disk_pressure", "queue_dropped_total",
@@ -1284,9 +1326,14 @@ test_text_wrong(const ron_buf_t *text)
 static void
 test_metrics(void)
 {
-    uint32_t    a, b;
-    ron_buf_t   text;
-    ron_zone_t  zone;
+    uint32_t     a, b;
+    ron_buf_t    text;
+    ron_beat_t   beat;
+    ron_zone_t   zone;
+    const char  *age;
+
+    static const char  age_of[] = "\nmetrics_sample_age_seconds{service="
+                                  "\"ledger\"} ";
 
     test_metric_table();
     test_zone(&zone);
@@ -1316,7 +1363,16 @@ test_metrics(void)
     is_u64(ron_metric_read(&zone, RON_M_COMMITTER_LATENCY, 0, 0, 0, 0), 3,
            "observations");
 
+    memset(&beat, 0, sizeof(beat));
+    beat.generation = 1;
+    beat.beat_us = ron_clock_mono_us() - 7000000;
+    ron_zone_beat_write(&zone, &beat);
+
     is_status(ron_metrics_render(&zone, &text), RON_OK, "rendered");
+    age = memmem(text.data, text.len, age_of, sizeof(age_of) - 1);
+    ok(age != NULL && strtod(age + sizeof(age_of) - 1, NULL) >= 7
+       && strtod(age + sizeof(age_of) - 1, NULL) < 60,
+       "how old the newest sample is");
     is_u64(test_text_wrong(&text), 0,
            "every series has a service and a number (%zu bytes)", text.len);
     ok(test_has(&text, "busy_rejections_total{service=\"ledger\",q=\"commit\"}"
@@ -1388,6 +1444,16 @@ test_registry(void)
     is_u64(falling, 0, "locks are in their order");
     is_u64(ron_timeout_info(RON_TIMEOUT_DRAIN)->ms, 3000, "drain");
     is_u64(ron_timeout_info(RON_TIMEOUT_REQUEST)->ms, 5000, "request");
+
+    /* The service's words for its states are the metric's label values. */
+
+    is_u64(ron_metric_info(RON_M_LIFECYCLE)->dim[1]->n, RON_STATE_N,
+           "as many states");
+
+    for (i = 0; i < RON_STATE_N; i++) {
+        is_str(ron_metric_info(RON_M_LIFECYCLE)->dim[1]->values[i],
+               ron_state_name((ron_life_t) i), "state %u", i);
+    }
 
     /* The service's words for safe mode are the metric's label values. */
 
