@@ -34,6 +34,7 @@ my @may_call = (
 );
 
 my %longest_function = ('src/' => 70, 'ngx_ron_module/' => 120);
+my $longest_file = 1200;
 
 # Metrics of what a seed has and this server does not, which is 0 of them:
 # bodies are parsed in the event loop.
@@ -275,6 +276,17 @@ my @rules = (
     },
 
     {
+        name  => 'a file has one subject',
+        files => $ours,
+        find  => sub {
+            my $n = $_[1] =~ tr/\n//;
+            return $n > $longest_file ? "$n lines" : ();
+        },
+        bad   => [ 'src/x/ron_x.c', "\n" x 1201 ],
+        good  => [ 'src/x/ron_x.c', "\n" x 1200 ],
+    },
+
+    {
         name  => 'the first line is empty',
         files => $ours,
         find  => sub { $_[1] =~ /\A\n[^\n]/ ? () : ('line 1') },
@@ -352,10 +364,35 @@ for my $rule (@rules) {
     subtest $rule->{name} => sub { check_rule($rule) };
 }
 
+check_flags();
 check_names();
 check_dead_files();
 check_metrics();
 check_commits();
+
+# ---- mutations -------------------------------------------------------------
+
+# Each of them still fits the sources, and who survives is one of them.
+
+is(`$^X t/mutants/run --check 2>&1`, '', 'every mutation fits');
+
+{
+    require File::Temp;
+
+    my $bad = File::Temp->new;
+
+    print $bad "src/money/ron_amount.c\n  - if (no such line) {\n  + x\n",
+               "  - {\n  + x\n";
+    $bad->flush;
+
+    my $said = `$^X t/mutants/run --check $bad 2>&1`;
+
+    isnt($?, 0, 'a mutation that fits nowhere is refused');
+    like($said, qr/is not there/, 'and named');
+    like($said, qr/is there \d+ times/, 'one that fits twice, too');
+    like($said, qr/survivors\.md has what is not in the table/,
+         'and a survivor that is none of them');
+}
 
 done_testing();
 
@@ -586,6 +623,18 @@ sub find_held_locks {
     }
 
     return @found;
+}
+
+
+# What `make` compiles with, unless somebody says otherwise.
+sub check_flags {
+    local @ENV{qw(MAKEFLAGS MAKELEVEL CFLAGS WERROR)};
+    delete @ENV{qw(MAKEFLAGS MAKELEVEL CFLAGS WERROR)};
+
+    my $flags = `make -s flags 2>&1`;
+
+    like($flags, qr/(?:^|\s)\Q$_\E\s/, "make compiles with $_")
+        for qw(-Werror -Wall -Wextra -Wshadow -Wmissing-prototypes -Wvla);
 }
 
 

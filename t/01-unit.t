@@ -1,11 +1,14 @@
 #!/usr/bin/perl
 
-# Runs every C unit test that was built and reports each of its tests.
+# Runs every C unit test that was built and reports each of its tests.  As many
+# run at a time as there are processors (RON_JOBS); they are reported in the
+# order of their names.
 
 use strict;
 use warnings;
 
 use File::Basename qw(basename);
+use IO::Select ();
 use Test::More;
 
 my $build = $ENV{RON_BUILD} || 'build';
@@ -16,6 +19,17 @@ my %built = map { basename($_) => $_ }
 
 ok(scalar @sources, 'there are unit tests');
 
+# Those that take longest begin first, or they would end last.
+
+my %long = (kill => 5, property => 4, fault => 3, tags => 2, tree => 2,
+            slices => 2, powercut => 1, service => 1, store => 1, writers => 3);
+my @waiting = sort { ($long{$b =~ s/_test$//r} || 0)
+                     <=> ($long{$a =~ s/_test$//r} || 0) || $a cmp $b }
+              grep { $built{$_} } @sources;
+my $jobs = $ENV{RON_JOBS} || `nproc` || 1;
+my $running = IO::Select->new;
+my (%name, %said, %ended);
+
 for my $name (@sources) {
     my $program = delete $built{$name};
 
@@ -24,7 +38,12 @@ for my $name (@sources) {
         next;
     }
 
-    subtest $name => sub { run_unit($program) };
+    until (exists $ended{$name}) {
+        begin(shift @waiting) while @waiting && $running->count < $jobs;
+        listen_to($_) for $running->can_read;
+    }
+
+    subtest $name => sub { report($program, $said{$name}, $ended{$name}) };
 }
 
 is(join(' ', sort keys %built), '', 'every program has a source');
@@ -32,8 +51,12 @@ is(join(' ', sort keys %built), '', 'every program has a source');
 done_testing();
 
 
-sub run_unit {
-    my ($program) = @_;
+# What a program says comes through a pipe: some limit how large a file may
+# become.
+
+sub begin {
+    my ($name) = @_;
+    my $program = "$build/t/unit/$name";
 
     # An alarm outlives exec, so that a test that hangs fails by itself.
 
@@ -45,10 +68,28 @@ sub run_unit {
         exec { $program } $program or die "$program: $!";
     }
 
+    $name{$tap} = $name;
+    $said{$name} = '';
+    $running->add($tap);
+}
+
+sub listen_to {
+    my ($tap) = @_;
+    my $name = $name{$tap};
+
+    return if sysread $tap, $said{$name}, 65536, length $said{$name};
+
+    $running->remove($tap);
+    close($tap);
+    $ended{$name} = $?;
+}
+
+sub report {
+    my ($program, $said, $status) = @_;
+
     my ($plan, $seen) = (undef, 0);
 
-    while (my $line = <$tap>) {
-        chomp $line;
+    for my $line (split /\n/, $said) {
 
         if ($line =~ /^(not )?ok (\d+)(?: - (.*)| (# skip .*))?$/) {
             my $name = defined $3 ? $3 : defined $4 ? $4 : '';
@@ -66,9 +107,7 @@ sub run_unit {
         }
     }
 
-    close($tap);
-
     is($plan, $seen, 'as many tests as planned');
-    is($? & 127, 0, 'not killed by a signal');
-    is($? >> 8, 0, 'exit code');
+    is($status & 127, 0, 'not killed by a signal');
+    is($status >> 8, 0, 'exit code');
 }

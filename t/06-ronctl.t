@@ -8,6 +8,7 @@ use warnings;
 
 use File::Temp qw(tempdir);
 use JSON::PP qw(decode_json);
+use POSIX ();
 use Test::More;
 use Time::HiRes qw(sleep);
 
@@ -30,18 +31,34 @@ like($out, qr/^usage: ronctl <command>/m, 'usage');
 ctl('--help');
 is($rc, 0, '--help');
 
-my @commands = $out =~ /^  ((?:ledger|token|keys|completion)(?: [a-z-]+)*)  /mg;
+my @commands = $out =~ /^  ((?!ronctl)[a-z]+(?: [a-z-]+)*)  /mg;
 
-cmp_ok(scalar @commands, '>=', 23, 'all commands are listed');
+cmp_ok(scalar @commands, '>=', 25, 'all commands are listed');
 
 for my $command (@commands) {
-    ctl((split / /, $command), '--help') if $command ne 'completion';
-    ctl('help', 'completion') if $command eq 'completion';
+    ctl((split / /, $command), '--help');
     is($rc, 0, "$command --help");
-    like($out, qr/^usage: ronctl \Q$command\E/, 'begins with its usage');
-
+    like($out, qr/^usage: ronctl \Q$command\E(?: \S|$)/m,
+         'begins with its usage');
+    like($out, qr/^example: .*ronctl \Q$command\E/m, 'has an example');
     unlike($out, qr/.{81}/, 'in 80 columns');
+
+    my $said = $out;
+    ctl('help', split / /, $command);
+    is("$rc $out", "0 $said", "the same as help $command");
 }
+
+for my $group ('ledger', 'ledger proof', 'token', 'keys') {
+    ctl((split / /, $group), '--help');
+    is($rc, 0, "$group --help");
+    is(scalar(() = $out =~ /^  \Q$group\E [a-z]/mg),
+       scalar(grep { /^\Q$group\E / } @commands), 'lists its commands');
+    unlike($out, qr/^  (?!\Q$group\E |--json|ronctl help)\S/m, 'and no others');
+}
+
+ctl('help', 'verfy');
+is($rc, 2, 'help for a typing error');
+like($err, qr/^ronctl: there is no command "verfy"/, 'says so');
 
 ctl('--version');
 like($out, qr/^ronctl \d+\.\d+\.\d+$/, '--version');
@@ -62,7 +79,9 @@ for my $wrong ([ 'ledger', 'verify' ], [ 'ledger', 'verify', 'a', 'b' ],
                [ 'ledger', 'verify', 'a', '--from' ],
                [ 'ledger', 'verify', 'a', '--from', 'x' ],
                [ 'ledger', 'verify', 'a', '--from=-1' ],
-               [ 'ledger', 'verify', 'a', '--no-replay=1' ])
+               [ 'ledger', 'verify', 'a', '--no-replay=1' ],
+               [ 'ledger', 'bench', '--rounds', '16' ],
+               [ 'ledger', 'bench', 'a' ], [ 'completion', 'zsh' ])
 {
     ctl(@$wrong);
     is($rc, 2, "refused: @$wrong");
@@ -456,7 +475,164 @@ close $pipe;
 is($? >> 8, 130, 'with its exit code');
 is(scalar(() = glob "$dir/int*"), 0, 'and leaves nothing');
 
+# ---- top, beside a server ---------------------------------------------------
+
+for my $wrong ([ '--interval', '50ms' ], [ '--interval', 'soon' ],
+               [ '--url', 'https://127.0.0.1' ], [ 'more' ])
+{
+    ctl('top', @$wrong, '--once');
+    is($rc, 2, "top @$wrong: refused");
+}
+
+ctl('top', '--url', 'http://127.0.0.1:1', '--once');
+is($rc, 3, 'top without a server');
+like($err, qr{^ronctl: http://127\.0\.0\.1:1: Connection refused$}, 'says why');
+
+SKIP: {
+    skip 'no module', 1 if !-e "$build/ngx_ron_module.so";
+    top_tests();
+}
+
 done_testing();
+
+sub top_tests {
+    require RonTest;
+
+    my $s = RonTest->new(config => 'location = /not/metrics { return 404; }');
+    $s->start or BAIL_OUT('no server');
+
+    my $url = 'http://127.0.0.1:' . $s->port;
+
+    # somebody pays and is refused until there is a file
+
+    my $payer = fork // die "fork: $!";
+
+    if ($payer == 0) {
+        for (my $n = 1; !-e "$dir/paid"; $n++) {
+            $s->post('/v1/issue', { to => 'a', asset => 'ron',
+                     amount_minor => '1' }, key => "top-$n");
+            $s->post('/v1/issue', { to => 'a' }, key => "bad-$n");
+        }
+        POSIX::_exit(0);
+    }
+
+    RonTest::until_ok(20, sub { ($s->metric('ledger_seq') || 0) > 10 })
+        or BAIL_OUT('nobody pays');
+
+    ctl('top', '--url', $url, '--once', '--json');
+    is($rc, 0, 'top') or diag($err);
+    my $top = decode_json($out);
+
+    is(join(' ', sort keys %$top), join(' ', sort qw(ok ts_ms interval_ms
+       state ready seq payments_per_s commits_per_s entries_per_s
+       entries_per_commit committer_lag_us history_lag backlog sample_age_us
+       commit_p50_us commit_p99_us wallet_p50_us wallet_p99_us queues refusals
+       restarts)), 'its members');
+    is("$top->{state} $top->{ready}", 'running 1', 'the state');
+    cmp_ok($top->{$_}, '>', 0, $_) for qw(seq payments_per_s commits_per_s
+        entries_per_s entries_per_commit commit_p50_us wallet_p50_us);
+    cmp_ok($top->{"${_}_p99_us"}, '>=', $top->{"${_}_p50_us"}, "p99 of $_")
+        for qw(commit wallet);
+    cmp_ok($top->{interval_ms}, '>=', 950, 'of an interval');
+
+    my %queue = map { ("$_->{service} $_->{queue}" => $_) }
+                @{ $top->{queues} };
+    is($queue{"ledger $_->[0]"}{capacity}, $_->[1], "queue $_->[0]")
+        for [ ingress => 2000 ], [ preval => 2000 ], [ commit => 1000 ];
+    is($queue{'wallet work'}{capacity}, 512, 'queue work');
+    ok(defined $queue{'ledger commit'}{depth}, 'and how full they are');
+
+    my ($bad) = grep { "$_->{service} $_->{reason}" eq 'wallet bad_request' }
+                @{ $top->{refusals} };
+    cmp_ok($bad->{total}, '>', 0, 'refusals by reason');
+    cmp_ok($bad->{per_s}, '>', 0, 'and a second');
+    is(top_restarts($top), 0, 'no helper died');
+
+    $s->kill_helper;
+    RonTest::until_ok(10, sub {
+        ctl('top', '--url', $url, '--once', '--json', '--interval', '100ms');
+        $rc == 0 && top_restarts(decode_json($out)) == 1;
+    });
+    is(top_restarts(decode_json($out)), 1, 'one died');
+
+    ctl('top', '--url', $url, '--once');
+    like($out, qr/^\d\d:\d\d:\d\d  \Q$url\E  running, ready\n/, 'for people');
+    like($out, qr/^payments\/s +\d[\d ]*    commits\/s +\d/m, 'rates');
+    like($out, qr/^commit +[\d.]+ [mu]s +[\d.]+ [mu]s$/m, 'latencies');
+    like($out, qr/^ledger commit +\d+ +1 000$/m, 'queues');
+    like($out, qr/^wallet bad_request +\d[\d ]* +\d[\d ]*$/m, 'refusals');
+    like($out, qr/^restarts:.* ledger helper 1\b/m, 'restarts');
+    unlike($out, qr/\e/, 'and nothing for a terminal');
+    unlike($out, qr/.{81}/, 'in 80 columns');
+
+    top_on_a_terminal($url);
+
+    # it goes on, and so it does when the server does not
+
+    spew("$dir/paid", '');
+    waitpid $payer, 0;
+
+    my $pid = top_begin('--url', $url, '--interval', '100ms');
+    RonTest::until_ok(10, sub { (() = RonTest::slurp("$dir/.top") =~ /^restarts/mg) > 2 });
+    like(RonTest::slurp("$dir/.top"), qr/^payments\/s +0 /m, 'nobody pays');
+    is(kill(0, $pid), 1, 'it goes on');
+    $s->quit;
+    ok(RonTest::until_ok(10, sub { RonTest::slurp("$dir/.top") =~ /: no answer: / }),
+       'without a server, too');
+    kill 'INT', $pid;
+    waitpid $pid, 0;
+    is($? >> 8, 130, 'until it is interrupted');
+
+    my $other = RonTest->new(ledger => '', locations => 0, nokeys => 1);
+    $other->start;
+    ctl('top', '--url', 'http://127.0.0.1:' . $other->port, '--once');
+    is($rc, 3, 'a server that has no metrics');
+    like($err, qr/is 404: is there a location with ron_metrics\?/, 'says so');
+    $other->quit;
+}
+
+sub top_restarts {
+    my ($top) = @_;
+
+    my ($n) = map { $_->{total} } grep { "$_->{service} $_->{task}"
+                                         eq 'ledger helper' }
+              @{ $top->{restarts} };
+
+    return $n;
+}
+
+sub top_begin {
+    my (@args) = @_;
+
+    my $pid = fork // die "fork: $!";
+
+    if ($pid == 0) {
+        open(STDIN, '<', '/dev/null') or die;
+        open(STDOUT, '>', "$dir/.top") or die;
+        exec { $ronctl } $ronctl, 'top', @args or POSIX::_exit(127);
+    }
+
+    return $pid;
+}
+
+# script(1) has a terminal for it; it draws three times and is told to end.
+
+sub top_on_a_terminal {
+    my ($url) = @_;
+
+    my $top = "$ronctl top --url $url --interval 200ms";
+    my $end = 'echo "rc $?"; stty -a | tr " " "\n" | grep -E "^-?(echo|icanon);?\$"';
+
+    my $said = `(sleep 1.5; printf q; sleep 0.5) \\
+                | TERM=xterm script -qec '$top; $end' '$dir/typescript' 2>&1`;
+
+    like($said, qr/\A\e\[\?1049h\e\[\?25l\e\[H\d\d:/, 'on a terminal: its screen');
+    cmp_ok(scalar(() = $said =~ /\e\[H/g), '>=', 3, 'is drawn again and again');
+    like($said, qr/\e\[\?25h\e\[\?1049lrc 0\r\n/, 'until q, and given back');
+    is(join(' ', $said =~ /^(-?(?:echo|icanon));?\r$/mg), 'icanon echo',
+       'as is the keyboard');
+    unlike($said =~ s/\e\[\??\d*[A-Za-z]//gr, qr/\e/, 'plain ANSI');
+}
 
 
 sub ctl {

@@ -351,11 +351,20 @@ sub server {
     $say->('/ledger/ingest', { batch => [
         $entry->('r', 'Reverse', 'bob', '4', ref => 2) ] });
 
+    # heads are signed after the answers went out
+
+    my $note;
+    ok(RonTest::until_ok(10, sub {
+        $note = $s->get('/ledger/checkpoint')->{body};
+        $note =~ /^\S+\n9\n/;
+    }), 'a checkpoint of all entries');
+
     spew("$dir/receipt", $receipt);
-    spew("$dir/note", $s->get('/ledger/checkpoint')->{body});
-    spew("$dir/inclusion", $s->get('/ledger/proof/inclusion?seq=2')->{body});
+    spew("$dir/note", $note);
+    spew("$dir/inclusion",
+         $s->get('/ledger/proof/inclusion?seq=2&size=9')->{body});
     spew("$dir/consistency",
-         $s->get('/ledger/proof/consistency?from=3')->{body});
+         $s->get('/ledger/proof/consistency?from=3&to=9')->{body});
 
     my @key = -e "$at/signing.pub" ? ('--key', "$at/signing.pub") : ();
     my ($code, $out) = verify('receipt', "$dir/receipt");

@@ -33,7 +33,7 @@ if (@ARGV && $ARGV[0] eq '--write') {
     close($out) or die "$doc: $!";
 }
 
-for my $name (qw(queues locks timeouts)) {
+for my $name (qw(queues lists locks timeouts naps)) {
     my ($documented) = $text
         =~ /^<!-- $name: begin -->\n(.*?)^<!-- $name: end -->$/ms;
 
@@ -96,6 +96,32 @@ chomp(my $now = `git -c safe.directory='*' log -1 --format=%ct 2>/dev/null`);
 my $age = ($now || time) - timegm(0, 0, 0, $d, $m - 1, $y);
 cmp_ok($age, '<', 91 * 86400, 'not more than 90 days ago');
 like($text, qr/^toolchain-minimum: \S/m, 'and the toolchain');
+
+# which is what the compiler is held to
+
+my ($gcc, $clang, $nginx, $sqlite) = $text =~ /^toolchain-minimum:\ C11\ with
+    \ gcc\ (\d+)\ or\ clang\ (\d+);\ nginx\ ([\d.]+);\ SQLite\ ([\d.]+)$/mx;
+
+for my $case ([ '', 1, 'this compiler' ],
+              [ '-U__clang__ -U__GNUC__', 0, 'one that nobody knows' ],
+              [ '-U__clang__ -U__GNUC__ -D__GNUC__=' . ($gcc - 1), 0,
+                'an older gcc' ],
+              [ '-U__clang__ -U__GNUC__ -D__GNUC__=' . $gcc, 1, "gcc $gcc" ],
+              [ '-U__clang_major__ -D__clang__=1 -D__clang_major__='
+                . ($clang - 1), 0, 'an older clang' ])
+{
+    my ($flags, $works, $what) = @$case;
+    my $said = `echo '#include "ron.h"' | $cc -w $flags -Isrc/base -E - 2>&1`;
+
+    is($said !~ /needs gcc $gcc or clang $clang, or newer/, !!$works,
+       $works ? "$what will do" : "$what is refused, and told why");
+}
+
+my $config = slurp('config');
+
+like($config, qr/nginx $nginx or newer is required/, "nginx $nginx");
+like($config, qr/SQLite $sqlite or newer, with threads, is required/,
+     "SQLite $sqlite");
 
 for my $section ('Topology', 'Shutdown') {
     like($text, qr/^## $section\n\n```mermaid\n.*?accTitle: .*?^```\n\nIn words: /ms,
@@ -181,6 +207,19 @@ main(void)
 
         printf("| %s | %u | %s |\n", t->name, t->ms, t->what);
     }
+
+#define NAP(name, value, unit, what)                                          \
+    printf("| `%s` | %llu | %s | %s |\n", #name,                              \
+           (unsigned long long) (value), unit, what);
+    printf("naps\n| nap | n | unit | who looks again, at what |\n"
+           "|---|---|---|---|\n");
+    RON_NAPS(NAP)
+
+#define LIST(file, name, bound, what)                                         \
+    printf("| `%s` | %s | %s | %s |\n", name, file, bound, what);
+    printf("lists\n| list | file | bound | what is in it |\n"
+           "|---|---|---|---|\n");
+    RON_LISTS(LIST)
 
     return 0;
 }

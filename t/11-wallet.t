@@ -100,6 +100,67 @@ $r = $s->get('/v1/outcome?account=alice&age=9000', headers =>
 is(json_get($r->{body}, 'outcome'), 'committed', 'committed stays so');
 
 
+for my $key ('a"b', 'a\\b', '"a\\"b"', '"', 'k' x 65, 'a b') {
+    $r = $s->post('/v1/transfer', { %transfer, nonce => 99 }, key => $key);
+    is($r->{status}, 400, "a key of $key");
+    like(json_get($r->{body}, 'detail'),
+         qr/1 to 64 visible characters, without quotes or backslashes inside/,
+         'says what it may be');
+}
+
+
+# a batch's key is its capability's, whatever account is asked about
+
+my %token = (token => $s->token({ id => 'batcher' }));
+my %batch = (ops => [
+    { op => 'issue', to => 'carol', asset => 'ron', amount_minor => '7' },
+    { op => 'transfer', from => 'carol', to => 'dave', asset => 'ron',
+      amount_minor => '1', nonce => 1 },
+    { op => 'burn', from => 'carol', asset => 'ron', amount_minor => '99',
+      nonce => 2 },
+]);
+$r = $s->post('/v1/batch', \%batch, key => 'lost', %token);
+is($r->{status}, 207, 'a batch whose answer is lost');
+chomp(my $answer = $r->{body});
+
+sub outcome {
+    my ($query, $key, %o) = @_;
+
+    return $s->get("/v1/outcome?$query",
+                   headers => { 'Idempotency-Key' => $key }, %o);
+}
+
+for my $query ('account=alice', 'account=carol&age=7000') {
+    $r = outcome($query, 'lost', %token);
+    is($r->{body}, qq({"outcome":"committed","batch":$answer}\n),
+       "$query: committed, with the answer of then");
+}
+
+is(outcome('account=alice&age=7000', 'lost')->{body},
+   qq({"outcome":"unknown","final":true}\n), 'a key of another capability');
+
+for my $case ([ 200, 'account = carol dave' ], [ 200, 'account = carol' ],
+              [ 403, 'account = alice' ], [ 403, 'account = dave' ],
+              [ 403, 'account = carol', 'asset = roc' ])
+{
+    my ($status, @caveats) = @$case;
+    my ($account) = $caveats[0] =~ /= (\w+)/;
+    $r = outcome("account=$account&age=7000", 'lost',
+                 token => $s->token({ id => 'batcher' }, @caveats));
+    is($r->{status}, $status, "a token of it with @caveats");
+}
+
+$r = $s->post('/v1/transfer', { from => 'carol', to => 'dave',
+              asset => 'ron', amount_minor => '2', nonce => 3 },
+              key => 'lost', %token);
+is($r->{status}, 200, 'the same key for an operation of one account');
+like(outcome('account=carol', 'lost', %token)->{body},
+     qr/^\{"outcome":"committed","receipt":\{.*"amount_minor":"2"/,
+     'that account is told of its own');
+is(outcome('account=alice', 'lost', %token)->{body},
+   qq({"outcome":"committed","batch":$answer}\n), 'others of the batch');
+
+
 # by txid
 
 $r = $s->get("/v1/tx/$txid");
@@ -273,22 +334,52 @@ is(op('release', { hold => $txid },
       token => $s->token('account = alice'))->{status}, 404,
    'and what is no hold');
 
+$r = op('hold', { from => 'alice', to => 'shop', asset => 'ron',
+                  amount_minor => '9', nonce => 31 });
+$hold = json_get($r->{body}, 'txid');
+
+for my $case ([ 9, 'time' ], [ 10, 'ledger' ]) {
+    my ($at, $of) = @$case;
+
+    # ten digits of the time, then those of the ledger
+    (my $digit = substr $hold, 3 + $at, 1)
+        =~ tr/0-9A-HJKMNP-TV-Z/1-9A-HJKMNP-TV-Z0/;
+    my $other = $hold;
+    substr $other, 3 + $at, 1, $digit;
+    my %capture = (hold => $other, amount_minor => '1');
+
+    for my $token ($s->token, $s->token('account = alice')) {
+        $r = op('capture', \%capture, token => $token);
+        is($r->{status}, 404, "the seq of a hold, and another $of");
+        is(json_get($r->{body}, 'code'), 'HOLD_NOT_FOUND', 'is not that hold');
+    }
+
+    $r = op('batch', { ops => [ { op => 'release', hold => $other } ] });
+    is($r->{status}, 404, 'nor in a batch');
+    $r = $s->post('/ledger/ops', { op => 'capture', key => "odd-$of",
+                                   request => \%capture });
+    is($r->{status}, 404, 'nor from a remote wallet');
+}
+
+is(op('capture', { hold => $hold, amount_minor => '9' })->{status}, 200,
+   'with all of its txid it is captured');
+
 
 # proofs with receipts
 
-$r = $s->post('/v1/transfer?proof=1', { %transfer, nonce => 31 },
+$r = $s->post('/v1/transfer?proof=1', { %transfer, nonce => 32 },
               key => 'proof-1');
 is($r->{status}, 200, 'a receipt with its proof') or diag($r->{body});
 like($r->{body}, qr/"proof":\{"entry":"[\w+\/=]+","leaf":"[0-9a-f]{64}",
                     "size":\d+,"path":\[.*\],"checkpoint":(?:null|".*")\}\}/x,
      'has all of it');
-my $plain = $s->post('/v1/transfer', { %transfer, nonce => 31 },
+my $plain = $s->post('/v1/transfer', { %transfer, nonce => 32 },
                      key => 'proof-1')->{body};
 is(substr($r->{body}, 0, length($plain) - 2), substr($plain, 0, -2),
    'and is the receipt');
 $r = $s->get('/v1/tx/' . json_get($plain, 'txid') . '?proof=1');
 like($r->{body}, qr/"proof":\{"entry"/, 'also by its txid');
-is($s->post('/v1/transfer?proof=1', { %transfer, nonce => 31 },
+is($s->post('/v1/transfer?proof=1', { %transfer, nonce => 32 },
             key => 'proof-1')->{headers}{'idempotent-replayed'}, 'true',
    'a replay may ask for it too');
 

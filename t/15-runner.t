@@ -2,6 +2,10 @@
 
 # The runner of declarative suites itself: what it is told to expect it
 # expects, and a wrong expectation of each kind fails.
+#
+# RON_TEST_NGINX=<checkout of openresty/test-nginx> runs t/http under that
+# library too, as `prove -I <checkout>/lib -It/lib t/http` does; the modules of
+# CPAN that it uses have to be installed, or be in PERL5LIB.
 
 use strict;
 use warnings;
@@ -13,6 +17,7 @@ use Test::More;
 
 $ENV{PATH} .= ':/usr/sbin:/sbin';
 
+my %begin = %ENV;
 my $dir = tempdir(CLEANUP => 1);
 my $lib = abs_path('t/lib/fallback');
 
@@ -264,6 +269,11 @@ refused('too few headers',
                           . "->set_value('error_code', 418) });\n");
     is(scalar(() = $out =~ /^not ok/mg), 2, 'a preprocessor changes blocks');
 
+    ($code, $out) = suite($two, join '', map {
+        "add_block_preprocessor(sub { \$_[0]->set_value('error_code', $_) });\n"
+    } 200, 418);
+    is(scalar(() = $out =~ /^not ok/mg), 1, 'the one that came last is first');
+
     ($code, $out) = suite("=== TEST 1: x\n$config--- init: die 'init'\n$get");
     like($out, qr/Bail out!.*init/, 'init runs');
 
@@ -274,5 +284,27 @@ refused('too few headers',
 }
 
 ok(!listens(), 'no server is left');
+
+
+# the library itself, where somebody has it
+
+if (my $library = $ENV{RON_TEST_NGINX}) {
+    local %ENV = %begin;
+
+    my $file = "$library/lib/Test/Nginx/Socket.pm";
+    my $found = `$^X -I'$library/lib' -It/lib -MRonSuite -e '
+                     require Test::Nginx::Socket;
+                     print \$INC{"Test/Nginx/Socket.pm"}' 2>&1`;
+    my @suites = glob 't/http/*.t';
+
+    like($found, qr/\Q$file\E/, "$library has the library") or @suites = ();
+
+    for my $suite (@suites) {
+        my $out = `$^X -I'$library/lib' -It/lib $suite 2>&1`;
+
+        is($?, 0, "$suite with Test::Nginx::Socket")
+            or diag(grep { !/^ok/ } map { "$_\n" } split /\n/, $out);
+    }
+}
 
 done_testing();

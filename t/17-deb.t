@@ -131,6 +131,8 @@ run('dpkg-deb', '-e', $deb, "$dir/control");
 
 for my $file ((map { my $f = $_; $f =~ s/\.8$/.8.gz/; "usr/$f" } @installed),
               'usr/lib/nginx/modules/ngx_ron_module.so',
+              'usr/libexec/ngx_ron/drain',
+              'lib/systemd/system/nginx.service.d/ron.conf',
               'usr/share/nginx/modules-available/mod-ron.conf',
               map { "usr/share/doc/libnginx-mod-ron/$_" }
                   qw(copyright examples/ron.conf examples/ron-main.conf))
@@ -148,6 +150,28 @@ for my $script (qw(postinst prerm postrm)) {
 
 like(RonTest::slurp("$dir/control/postinst"), qr/mod-ron\.conf:50-mod-ron\.conf/,
      'the module is enabled');
+
+# What it adds to Debian's unit: a stop is a drain, and then a quit.
+
+my $dropin = "$dir/deb/lib/systemd/system/nginx.service.d/ron.conf";
+my @stop = RonTest::slurp($dropin) =~ /^ExecStop=-(\S.*)/mg;
+is(scalar @stop, 2, "nginx's unit has two steps to stop");
+
+SKIP: {
+    my ($unit) = grep { -e } map { "$_/systemd/system/nginx.service" }
+                             '/usr/lib', '/lib';
+    skip 'no systemd-analyze here', 2
+        if !$unit || !grep { -x "$_/systemd-analyze" } split /:/, $ENV{PATH};
+
+    mkdir "$dir/units";
+    mkdir "$dir/units/nginx.service.d";
+    run('cp', $unit, "$dir/units/nginx.service");
+    run('cp', $dropin, "$dir/units/nginx.service.d/");
+    my ($rc, $said) = run('systemd-analyze', 'verify',
+                          "$dir/units/nginx.service");
+    is($rc, 0, 'systemd takes the unit');
+    is($said, '', 'and finds nothing in it');
+}
 
 my ($abi) = RonTest::slurp("$dir/control/control")
             =~ /^Depends:.*?(nginx-abi-[^ ,]+)/m;
@@ -223,10 +247,47 @@ END
                                     amount_minor => '5' },
                      key => 'k', token => $token);
     is($r->{status}, 200, 'and takes an issue') or diag($r->{body});
+
+    ($code, $said) = stopping($s, 0);
+    is($code, 0, "the unit's first step to stop it") or diag($said);
+    like($said, qr/^drained, the final root is that of seq 1:$/m, 'drains it');
+    is($s->get('/readyz')->{status}, 503, 'which /readyz says');
+    ($code, $said) = stopping($s, 1);
+    is($code, 0, 'the second one') or diag($said);
+    ok(!RonTest::alive($s->{pid}), 'ends it');
     $s->quit;
+    like($s->log, qr/"event":"shutdown","drained":true,.*"leaked":0/,
+         'as it should');
 
     ($code, $said) = run($ctl, 'ledger', 'verify', "$d/ledger");
     is($code, 0, 'which ronctl verifies') or diag($said);
+}
+
+
+{
+    my $s = RonTest->new(ledger => '', locations => 0, nokeys => 1);
+    ok($s->start, 'an nginx without a ledger');
+
+    ($code, $said) = stopping($s, 0);
+    is($code, 0, 'has nothing to drain');
+    is($said, '', 'and nobody says so');
+    ($code, $said) = stopping($s, 1);
+    ok(!RonTest::alive($s->{pid}), 'it ends like any other') or diag($said);
+    $s->quit;
+}
+
+# A line of the unit, for a server that is not Debian's.
+sub stopping {
+    my ($s, $step) = @_;
+
+    my $d = $s->dir;
+    my $line = $stop[$step];
+
+    $line =~ s{^/usr/libexec\S+}{$dir/deb$& -p $d -c $d/nginx.conf -e stderr};
+    $line =~ s{/run/nginx\.pid}{$d/nginx.pid};
+    local $ENV{PATH} = "$dir/deb/usr/bin:$ENV{PATH}";
+
+    return run(split ' ', $line);
 }
 
 

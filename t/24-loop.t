@@ -39,10 +39,16 @@ ok(scalar(grep { /flock/ } waits(@$bad)), 'a lock is noticed');
 ok(scalar(grep { /select/ } waits(@$bad)), 'a nap is noticed');
 
 
-# a worker that has served a bit, so that what is done once was done
+# the first requests of a worker: some things are done once, but the ledger is
+# opened by a thread
 
-traffic('warm');
-my $seen = watch(undef, sub { traffic($_) for 1 .. 20 });
+my $seen = watch(undef, sub { traffic('cold') });
+is(join("\n", grep { /ledger\.db|pread64|fcntl/ } @$seen), '',
+   'the loop does not open the ledger');
+
+# and one that has served a bit
+
+$seen = watch(undef, sub { traffic($_) for 1 .. 20 });
 
 cmp_ok(scalar(@$seen), '>', 0, 'the loop was watched');
 is(join("\n", waits(@$seen)), '', 'and waited for nothing but events');

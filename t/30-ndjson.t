@@ -186,6 +186,7 @@ my $request = $s->request_text('POST', '/ledger/ingest', $text,
 $sock->blocking(0);
 my $sent = 0;
 my $last = time;
+my $peak = peak($worker);
 
 while ($sent < length $request && time - $last < 2) {
     if (IO::Select->new($sock)->can_write(0.2)) {
@@ -194,8 +195,10 @@ while ($sent < length $request && time - $last < 2) {
     }
 }
 
-my ($rss) = RonTest::slurp("/proc/$worker/status") =~ /VmRSS:\s+(\d+)/;
-cmp_ok($rss, '<', 200_000, "memory is bounded: $rss KiB");
+# 128 KiB of such lines have 4 MB of results: not all of them at once
+
+$peak = peak($worker) - $peak;
+cmp_ok($peak, '<', 1024, "memory is bounded: $peak KiB more");
 my ($got, $bytes) = (0, '');
 $last = time;
 while (time - $last < 10) {
@@ -251,7 +254,7 @@ syswrite $sock, chunk(line('Mint', 'res', 1));
 ok(until_said($sock, \$said, qr/"seq":\d+/, 10), 'a stream that waits');
 my $t = time;
 ok($s->reload(wait => 5), 'is no reason for a worker to stay');
-cmp_ok(time - $t, '<', 4, sprintf 'it went after %.1f s', time - $t);
+cmp_ok(time - $t, '<', slow(4), sprintf 'it went after %.1f s', time - $t);
 ok(until_said($sock, \$said, qr/"code":"DRAINING"[^\n]*\}\n\r\n0\r\n/, 5),
    'the last line says so, and the answer has an end') or diag($said);
 
@@ -311,6 +314,12 @@ $s->quit;
 
 done_testing();
 
+
+sub peak {
+    my ($pid) = @_;
+
+    return (RonTest::slurp("/proc/$pid/status") =~ /VmHWM:\s+(\d+)/)[0];
+}
 
 # Readers of the ledger may be opened meanwhile, which are no leak.
 sub sockets {

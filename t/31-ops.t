@@ -266,6 +266,14 @@ $r = $s->get('/ledger/ops/outcome?account=alice',
 is(json_get($r->{body}, 'outcome'), 'unknown', 'of a key never seen');
 is($s->get('/ledger/ops/outcome?account=alice')->{status}, 400,
    'without a key');
+$r = $s->post('/v1/batch', { ops => [ { op => 'issue', to => 'zoe',
+              asset => 'ron', amount_minor => '7' } ] }, key => 'many');
+is($r->{status}, 200, 'a batch');
+chomp(my $answer = $r->{body});
+is($s->get('/ledger/ops/outcome?account=alice&age=7000',
+           headers => { 'Idempotency-Key' => 'many' })->{body},
+   qq({"outcome":"committed","batch":$answer}\n),
+   'outcome of its key, which is the capability\'s');
 
 $r = $s->get("/ledger/ops/tx/$txid");
 is($r->{status}, 200, 'a receipt by its txid');

@@ -7,8 +7,11 @@ use strict;
 use warnings;
 
 use lib 't/lib';
+use RonStream;
 use RonTest;
 
+use IO::Socket::INET;
+use POSIX ();
 use Time::HiRes qw(sleep time);
 
 
@@ -44,19 +47,6 @@ sub slurp {
     open my $f, '<', $path or return '';
     local $/;
     return scalar <$f>;
-}
-
-sub metric {
-    my ($name, @labels) = @_;
-
-    my $text = $w->get('/metrics', token => undef)->{body};
-
-    LINE: for my $line ($text =~ /^\Q$name\E(\{.*)$/mg) {
-        for (@labels) { next LINE unless index($line, $_) >= 0 }
-        return $line =~ /\} (\S+)$/ ? $1 : undef;
-    }
-
-    return undef;
 }
 
 
@@ -108,9 +98,14 @@ sub op {
     return $w->post("/v1/$op", $body, key => 'r' . ++$n, %o);
 }
 
+my $audit = RonStream->new($l, '/v1/audit/stream', token => $l->token);
 my $r = op('issue', { to => 'alice', asset => 'ron',
-                      amount_minor => '100000' });
+                      amount_minor => '100000' },
+           headers => { 'X-Corr-ID' => 'from-afar-1' });
 is($r->{status}, 200, 'issue') or diag($r->{body});
+is(json_get(($audit->events(1))[0]{data}, 'corr_id'), 'from-afar-1',
+   'the audit stream of the ledger names the request of the client');
+$audit->close;
 my $txid = json_get($r->{body}, 'txid');
 is($w->get("/v1/tx/$txid")->{body}, $r->{body}, 'its receipt by its txid');
 is($w->get("/v1/tx/$txid?proof=1")->{body},
@@ -158,6 +153,12 @@ $r = op('batch', { ops => [ map {
 is($r->{status}, 200, 'a large batch') or diag(substr $r->{body}, 0, 300);
 is(() = $r->{body} =~ /"txid":/g, 600, 'has all its receipts');
 
+is($w->metric('wallet_ops_total', "endpoint=\"$_->[0]\""), $_->[1],
+   "operations counted: $_->[0]")
+    for [ issue => 1 ], [ hold => 1 ], [ capture => 1 ], [ release => 1 ],
+        [ burn => 1 ], [ batch => 601 ];
+is($w->metric('wallet_ready'), 1, 'and it is ready');
+
 $r = $w->post('/v1/transfer?proof=1', { %transfer, nonce => 700 },
               key => 'proof-1');
 like($r->{body}, qr/"proof":\{"entry":"/, 'a receipt with its proof');
@@ -183,6 +184,12 @@ is(op('transfer', { %transfer, nonce => 800 },
 is(json_get($w->get('/v1/outcome?account=alice', headers =>
                     { 'Idempotency-Key' => 'pay-1' })->{body}, 'outcome'),
    'committed', 'outcome');
+$r = op('batch', { ops => [ { op => 'issue', to => 'zoe', asset => 'ron',
+                              amount_minor => '7' } ] });
+chomp(my $answer = $r->{body});
+is($w->get('/v1/outcome?account=alice&age=60000', headers =>
+           { 'Idempotency-Key' => "r$n" })->{body},
+   qq({"outcome":"committed","batch":$answer}\n), 'of a batch, too');
 is(json_get($w->get('/v1/outcome?account=alice', headers =>
                     { 'Idempotency-Key' => 'never' })->{body}, 'outcome'),
    'unknown', 'of a key never seen');
@@ -213,11 +220,11 @@ is(op('transfer', { %transfer, nonce => 902 },
       token => $w->token('svc = wallet ledger', 'act = transfer'))
    ->{status}, 200, 'and one that is');
 
-cmp_ok(metric('upstream_calls_total', 'svc="ledger"', 'op="commit"',
+cmp_ok($w->metric('upstream_calls_total', 'svc="ledger"', 'op="commit"',
               'outcome="ok"'), '>=', 20, 'calls are counted');
-cmp_ok(metric('upstream_latency_seconds_count', 'svc="ledger"', 'op="read"'),
-       '>=', 5, 'and timed');
-is(metric('breaker_state', 'target="ledger"'), 0, 'the breaker is closed');
+cmp_ok($w->metric('upstream_latency_seconds_count', 'svc="ledger"',
+                  'op="read"'), '>=', 5, 'and timed');
+is($w->metric('breaker_state', 'target="ledger"'), 0, 'the breaker is closed');
 
 # 60 requests and more came over few connections
 
@@ -257,7 +264,7 @@ is($r->{status}, 503, 'the ledger is dead');
 is(json_get($r->{body}, 'code'), 'UPSTREAM_UNAVAILABLE', 'and nothing done');
 like($r->{headers}{'retry-after'}, qr/^\d+$/, 'Retry-After');
 cmp_ok(time - $t, '>=', 0.15, 'after pauses of 50 and 100 ms');
-is(metric('backoff_retries_total', 'service="wallet"', 'svc="ledger"',
+is($w->metric('backoff_retries_total', 'service="wallet"', 'svc="ledger"',
           'op="commit"'), 2, 'two of them');
 
 for (1 .. 9) {
@@ -265,10 +272,11 @@ for (1 .. 9) {
     last if json_get($r->{body}, 'detail') =~ /not asked now/;
 }
 
-is(metric('breaker_state', 'target="ledger"'), 1, 'the breaker is open');
-is(metric('breaker_open_total', 'target="ledger"'), 1, 'for the first time');
-is(metric('circuit_open_total', 'svc="ledger"'), 1, 'under both names');
-my $calls = metric('upstream_calls_total', 'svc="ledger"', 'op="commit"',
+is($w->metric('breaker_state', 'target="ledger"'), 1, 'the breaker is open');
+is($w->metric('breaker_open_total', 'target="ledger"'), 1,
+   'for the first time');
+is($w->metric('circuit_open_total', 'svc="ledger"'), 1, 'under both names');
+my $calls = $w->metric('upstream_calls_total', 'svc="ledger"', 'op="commit"',
                    'outcome="error"');
 is($calls, 20, 'after exactly 20 errors');
 
@@ -277,10 +285,11 @@ $r = op('transfer', { %transfer, nonce => 2000 });
 is($r->{status}, 503, 'while it is open');
 is(json_get($r->{body}, 'code'), 'UPSTREAM_UNAVAILABLE',
    'nothing is available');
-cmp_ok(time - $t, '<', 0.1, 'and that at once');
-is(metric('upstream_calls_total', 'svc="ledger"', 'op="commit"',
+cmp_ok(time - $t, '<', slow(0.1), 'and that at once');
+is($w->metric('upstream_calls_total', 'svc="ledger"', 'op="commit"',
           'outcome="error"'), $calls, 'without a call');
-cmp_ok(metric('upstream_fail_total', 'svc="ledger"'), '>=', 8, 'but counted');
+cmp_ok($w->metric('upstream_fail_total', 'svc="ledger"'), '>=', 8,
+       'but counted');
 $r = $w->get('/readyz', token => undef);
 is($r->{status}, 503, 'not ready');
 like($r->{body}, qr/"missing":\["ledger"\]/, 'without a ledger');
@@ -289,10 +298,10 @@ $l->start or BAIL_OUT('no ledger');
 ok(until_ok(7, sub {
     op('transfer', { %transfer, nonce => 2000 })->{status} == 200
 }), 'after 5 s a probe finds the ledger again');
-is(metric('breaker_state', 'target="ledger"'), 2, 'half open');
+is($w->metric('breaker_state', 'target="ledger"'), 2, 'half open');
 is(op('transfer', { %transfer, nonce => 2000 + $_ })->{status}, 200,
    "probe $_") for 1 .. 9;
-is(metric('breaker_state', 'target="ledger"'), 0, 'ten close it');
+is($w->metric('breaker_state', 'target="ledger"'), 0, 'ten close it');
 is($w->get('/readyz', token => undef)->{status}, 200, 'ready');
 
 
@@ -305,15 +314,15 @@ my $took = time - $t;
 is($r->{status}, 503, 'the ledger hangs');
 is(json_get($r->{body}, 'code'), 'TIMEOUT', 'nobody knows the outcome');
 cmp_ok($took, '>=', 3.1, 'three tries of 1 s');
-cmp_ok($took, '<', 4.5, 'and no more');
-is(metric('io_timeouts_total', 'service="wallet"', 'op="ledger_rpc"'), 3,
+cmp_ok($took, '<', slow(4.5), 'and no more');
+is($w->metric('io_timeouts_total', 'service="wallet"', 'op="ledger_rpc"'), 3,
    'are three time-outs');
 
 $t = time;
 $r = op('transfer', { %transfer, nonce => 3001 },
         headers => { 'Request-Timeout' => 1 });
 is($r->{status}, 503, 'with a deadline of 1 s');
-cmp_ok(time - $t, '<', 1.6, 'it is answered by then');
+cmp_ok(time - $t, '<', slow(1.6), 'it is answered by then');
 
 kill 'CONT', $l->workers;
 
@@ -325,6 +334,67 @@ sleep 0.5;
 isnt(json_get($l->get('/v1/outcome?account=alice', headers => {
          'Idempotency-Key' => "r$n" })->{body}, 'outcome'), 'committed',
      'nothing is executed after its deadline');
+
+
+# the ledger's deadline begins with our last try, not with what the client sent
+
+sub final {
+    my ($door, $age) = @_;
+
+    return json_get($door->get("/v1/outcome?account=a:l/i_c.e\@x&age=$age",
+                               headers => { 'Idempotency-Key' => 'never' })
+                    ->{body}, 'final');
+}
+
+is(final($l, 5999), 'false', 'at a ledger with 5 s and one it is not final');
+is(final($l, 6000), 'true', 'and then it is');
+is(final($w, $_), 'false', "at a wallet with as much not after $_ ms")
+    for 0, 6000, 11_999;
+is(final($w, 12_000), 'true', 'but after both');
+
+
+# a door that refuses the second try does not know about the first
+
+sub door {
+    my (@answers) = @_;
+
+    my $door = IO::Socket::INET->new(Listen => 8, LocalAddr => '127.0.0.1')
+        or die "listen: $!";
+    my $pid = fork;
+    die "fork: $!" unless defined $pid;
+    return ($door->sockport, $pid) if $pid;
+
+    for my $code (@answers) {
+        my $sock = $door->accept or last;
+        sysread $sock, my $request, 65536;
+        my $body = qq({"code":"$code"});
+        print $sock "HTTP/1.1 403 Forbidden\r\nConnection: close\r\n"
+            . "Content-Type: application/problem+json\r\nContent-Length: "
+            . length($body) . "\r\n\r\n$body" if $code;
+        close $sock;
+    }
+
+    POSIX::_exit(0);
+}
+
+for my $case ([ 503, 'TIMEOUT', '', 'LIMITS_EXCEEDED' ],
+              [ 503, 'TIMEOUT', '', 'FORBIDDEN' ],
+              [ 403, 'LIMITS_EXCEEDED', 'LIMITS_EXCEEDED' ],
+              [ 403, 'NONCE_CONFLICT', '', 'NONCE_CONFLICT' ])
+{
+    my ($status, $code, @answers) = @$case;
+    my ($port, $pid) = door(@answers);
+    my $d = RonTest->new(ledger => '', locations => 0,
+                         http => "upstream ledger { server 127.0.0.1:$port; }",
+                         config => locations('cache=off'));
+    $d->start or BAIL_OUT('no wallet');
+    $r = $d->post('/v1/transfer', { %transfer, nonce => 1 }, key => 'door');
+    is($r->{status}, $status, 'tries: '
+       . join(', ', map { $_ || 'no answer' } @answers)) or diag($r->{body});
+    is(json_get($r->{body}, 'code'), $code, "the client is told $code");
+    waitpid $pid, 0;
+    $d->quit;
+}
 
 
 # clients pay while the ledger is reloaded, killed and stopped
@@ -470,11 +540,11 @@ is(json_get($l->get('/v1/balance?account=sink&asset=ron')->{body},
             'amount_minor'), $paid, 'and all of it arrived');
 cmp_ok($paid, '>', $CLIENTS * 5, 'payments went through');
 cmp_ok($retries, '>', 0, 'not all at the first try');
-cmp_ok(metric('breaker_open_total', 'target="ledger"'), '>=', 2,
+cmp_ok($w->metric('breaker_open_total', 'target="ledger"'), '>=', 2,
        'the breaker opened');
 is(op('transfer', { %transfer, nonce => 4000 + $_ })->{status}, 200,
    'a payment') for 1 .. 10;
-is(metric('breaker_state', 'target="ledger"'), 0, 'and closed again');
+is($w->metric('breaker_state', 'target="ledger"'), 0, 'and closed again');
 
 diag("$paid payments, $retries repeated");
 

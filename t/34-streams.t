@@ -104,13 +104,6 @@ sub same_roots {
               @plain), 0, "$name: with the roots of /ledger/roots");
 }
 
-my $metric = sub {
-    my ($name) = @_;
-    my $text = $s->get('/metrics', token => undef)->{body};
-    my ($v) = $text =~ /^\Q$name\E (\S+)$/m;
-    return $v;
-};
-
 
 # an empty ledger, then live
 
@@ -119,7 +112,7 @@ is($st->status, 200, 'a stream, and no token needed');
 is($st->header('content-type'), 'text/event-stream', 'of events');
 is($st->header('cache-control'), 'no-store', 'that nobody keeps');
 is($st->header('x-accel-buffering'), 'no', 'nor collects');
-ok(until_ok(5, sub { ($metric->('streams_open{service="ledger"}') || 0) == 1 }),
+ok(until_ok(5, sub { $s->metric('streams_open{service="ledger"}') == 1 }),
    'it is counted');
 
 issue(1);
@@ -178,7 +171,7 @@ is($s->http('HEAD', '/ledger/roots/stream', undef, token => undef)->{status},
 
 my $t = Time::HiRes::time();
 ok($st->comment(5), 'a comment when nothing happens');
-cmp_ok(Time::HiRes::time() - $t, '<', 4, 'in time');
+cmp_ok(Time::HiRes::time() - $t, '<', slow(4), 'in time');
 
 
 # bounds
@@ -190,7 +183,7 @@ ok(!(grep { $_->status != 200 && $_->status != 429 } @many), 'or 429');
 is((grep { $_->status == 429 } @many)[0]->header('retry-after'), 1,
    'which says when to come back');
 $_->close for @many;
-ok(until_ok(5, sub { $metric->('streams_open{service="ledger"}') == 1 }),
+ok(until_ok(5, sub { $s->metric('streams_open{service="ledger"}') == 1 }),
    'who goes away is not counted any more');
 cmp_ok(scalar(grep { $_->status == 200 } @many), '<=', 12, 'bounded');
 
@@ -213,13 +206,16 @@ my ($lagged) = grep { ($_->{event} || '') eq 'lagged' } @e;
 ok($lagged, 'one that does not is told that it was too slow');
 cmp_ok(json_get($lagged->{data}, 'lost'), '>', 0, 'by how much');
 same_roots(\@e, 22, $head, 'and nothing is left out');
-cmp_ok($metric->('bus_lagged_total{service="ledger",bus="root_pub"}'), '>=',
+cmp_ok($s->metric('bus_lagged_total{service="ledger",bus="root_pub"}'), '>=',
        json_get($lagged->{data}, 'lost'), 'it is counted');
+is($s->metric('drops_total{service="ledger",q="root_pub"}'),
+   $s->metric('bus_lagged_total{service="ledger",bus="root_pub"}'),
+   'as dropped too');
 like($s->log, qr/\[warn\].*a stream of roots is slow: \d+ commits/,
      'and warned of');
 $slow->close;
 
-is($metric->('roots_published_total{service="ledger"}'), $head,
+is($s->metric('roots_published_total{service="ledger"}'), $head,
    'roots_published_total is what was published');
 
 
@@ -245,7 +241,7 @@ $two->events(1);
 
 $t = Time::HiRes::time();
 ok($s->reload, 'reload');
-cmp_ok(Time::HiRes::time() - $t, '<', 4, 'does not wait for streams');
+cmp_ok(Time::HiRes::time() - $t, '<', slow(4), 'does not wait for streams');
 
 for my $x ($st, $two) {
     ok($x->ended(5), 'the stream ends');
@@ -300,8 +296,15 @@ $m->quit;
 
 # configuration
 
+# a chunk of a stream has 64 KiB
+
+my ($fits) = RonTest->new(http => 'ron_stream_buffer 65536;')->test_config;
+is($fits, 0, 'a buffer of 64 KiB');
+
 for my $bad ([ 'ron_stream_buffer 1k;', '"ron_stream_buffer" must be from 4k '
-                                        . 'to 1m' ],
+                                        . 'to 64k' ],
+             [ 'ron_stream_buffer 65537;', '"ron_stream_buffer" must be from '
+                                           . '4k to 64k' ],
              [ 'ron_stream_ping 2h;', '"ron_stream_ping" must be from 1s to '
                                       . '1h' ],
              [ 'ron_streams 65537;', 'must be between 0 and 65536' ])

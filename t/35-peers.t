@@ -94,10 +94,7 @@ sub as {
 }
 
 sub denied {
-    my ($v) = $s->get('/metrics', token => undef)->{body}
-        =~ /^uds_denied_total\{service="ledger"\} (\d+)$/m;
-
-    return $v || 0;
+    return $s->metric('uds_denied_total', 'service="ledger"') || 0;
 }
 
 sub mode {

@@ -42,8 +42,13 @@ my @rows = $text =~ /^\| \[(\w+)\]\(OPERATIONS\.md#\w+\) \|/mg;
 
 is_deeply(\@rows, \@alerts, "$path has every alert, in their order");
 
-my ($format) = slurp('conf/nginx.conf.in') =~ /log_format  ron .*?(\{.*?\}')/s;
-my @fields = $format =~ /"(\w+)":/g;
+like(slurp('conf/nginx.conf.in'), qr/log_format  ron  escape=none  '\$ron_line';/,
+     'the configuration logs $ron_line');
+
+my ($line) = slurp('ngx_ron_module/ngx_http_ron_vars_module.c')
+    =~ /^ngx_http_ron_vars_line\(.*?\n\{(.*?)^\}/ms;
+my (%seen, @fields);
+$seen{$_}++ || push @fields, $_ for $line =~ /\\"(\w+)\\":/g;
 my @said = $text =~ /^## Logs\n(.*?)^## /ms ? $1 =~ /^\| `(\w+)` \|/mg : ();
 
 is_deeply(\@said, \@fields, "$path has every field of the log");
@@ -123,7 +128,9 @@ EOC
 
     my $includes = join ' ', map { "-I$_" } glob 'src/*';
 
-    system("$cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror $includes"
+    my $san = $ENV{RON_SAN} || '';          # what libron was built with
+
+    system("$cc $san -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror $includes"
            . " $program.c $build/libron.a -lpthread -lcrypto -o $program") == 0
         or BAIL_OUT('the metrics do not compile');
 

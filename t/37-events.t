@@ -34,9 +34,10 @@ sub op {
 
     my $key = $body{key} || 'secret-key-' . ++$keys;
     delete $body{key};
+    my $corr = delete $body{corr};
 
     return $s->post("/v1/$op", { asset => 'ron', amount_minor => '5', %body },
-                    key => $key);
+                    key => $key, headers => { 'X-Corr-ID' => $corr });
 }
 
 sub stream {
@@ -46,15 +47,6 @@ sub stream {
 
     return RonStream->new({ port => $port || $s->port }, $path,
                           token => $token, %o);
-}
-
-sub metric {
-    my ($name) = @_;
-
-    my ($v) = $s->get('/metrics', token => undef)->{body}
-        =~ /^\Q$name\E (\S+)$/m;
-
-    return $v || 0;
 }
 
 
@@ -84,14 +76,19 @@ my $lines = stream(undef, Accept => 'application/x-ndjson');
 is($st->header('content-type'), 'text/event-stream', 'as events');
 is($lines->header('content-type'), 'application/x-ndjson', 'or as lines');
 
-my $issue = op('issue', to => 'alice', memo => 'a memo')->{body};
+# a request's correlation id is as long as it may be, and as awkward
+
+my $corr = '"\\' x 64;
+my $issued = op('issue', to => 'alice', memo => 'a memo');
+my $issue = $issued->{body};
 my $transfer = op('transfer', from => 'alice', to => 'bob', nonce => 1,
-                  amount_minor => '2')->{body};
+                  amount_minor => '2', corr => $corr)->{body};
 op('transfer', from => 'alice', to => 'bob', nonce => 1,
    amount_minor => '2', key => "secret-key-$keys");
 op('burn', from => 'alice', nonce => 2, amount_minor => '1');
-is(op('burn', from => 'alice', nonce => 3, amount_minor => '100')->{status},
-   409, 'one is rejected');
+my $refused = op('burn', from => 'alice', nonce => 3, amount_minor => '100',
+                 corr => 'refused-1');
+is($refused->{status}, 409, 'one is rejected');
 $s->post('/ledger/ingest', { batch => [ { id => 'x', ts => 1, kind => 'Mint',
     account => 'alice', amount => '1', nonce => nonce16(), v => 1 } ] });
 op('hold', from => 'alice', to => 'shop', nonce => 4, amount_minor => '1');
@@ -110,6 +107,13 @@ is(json_get($t, $_), json_get($transfer, $_), "transfer: $_ of the receipt")
     for qw(txid op asset amount_minor ts seq nonce);
 is(json_get($no, 'reason'), 'insufficient_funds', 'rejected: why');
 ok(!json_has($no, 'txid') && !json_has($no, 'seq'), 'and no transaction');
+is(json_get($i, 'corr_id'), $issued->{headers}{'x-corr-id'},
+   'the correlation id that was made for the request');
+(my $said = json_get($t, 'corr_id') || '') =~ s/\\(.)/$1/g;
+is($said, $corr, 'or that it had');
+is(json_get($no, 'corr_id'), 'refused-1', 'also of what was rejected');
+is(json_get($no, 'corr_id'), json_get($refused->{body}, 'corr_id'),
+   'under which the client was told');
 like(json_get($t, 'from_hash'), qr/^[0-9a-f]{32}$/, 'accounts are hashes');
 is(json_get($t, 'from_hash'), json_get($i, 'to_hash'),
    'the same for the same account');
@@ -123,7 +127,7 @@ until_ok(10, sub {
     @l == 5;
 });
 is(json_get($l[1]{data}, 'id'), $e[1]{id}, 'lines have the same ids');
-(my $same = $l[1]{data}) =~ s/"id":\d+,//;
+(my $same = $l[1]{data}) =~ s/"id":"[^"]+",//;
 is($same, $t, 'and say the same');
 is(($lines->events(1, 5))[0]{data}, $ping, 'a ping is a line');
 ok($st->comment(5), 'or as a comment');
@@ -191,23 +195,23 @@ is(storm(1400), 1400, '1400 payments');
 
 @e = $st->events(1400, 30);
 is(scalar @e, 1400, 'who reads has them all');
-my $n = $e[0]{id};
-ok(!(grep { $_->{id} != $n++ } @e), 'in order');
+my ($life, $n) = split /-/, $e[0]{id};
+ok(!(grep { $_->{id} ne "$life-" . $n++ } @e), 'in order');
 
 @e = ();
 until_ok(20, sub {
     push @e, $slow->events(200, 0.5);
-    ($e[-1]{id} || 0) == $n - 1;
+    ($e[-1]{id} || 0) eq "$life-" . ($n - 1);
 });
 my ($lagged) = grep { ($_->{event} || '') eq 'lagged' } @e;
 ok($lagged, 'who does not is told');
 my $lost = $lagged ? json_get($lagged->{data}, 'lost') : 0;
 my @got = grep { defined $_->{id} } @e;
 is(@got + $lost, 1400, 'how many were lost: all others came');
-is($got[-1]{id}, $n - 1, 'the newest among them');
-is(metric('bus_lagged_total{service="wallet",bus="events"}'), $lost,
+is($got[-1]{id}, "$life-" . ($n - 1), 'the newest among them');
+is($s->metric('bus_lagged_total{service="wallet",bus="events"}'), $lost,
    'they are counted');
-is(metric('queue_dropped_total{service="wallet",queue="events"}'), $lost,
+is($s->metric('queue_dropped_total{service="wallet",queue="events"}'), $lost,
    'as dropped too');
 like($s->log, qr/\[warn\].*an audit stream is slow: $lost events/,
      'and warned of');
@@ -222,23 +226,23 @@ my $cached = sub {
 };
 
 is($cached->(), '2', 'a balance');
-is(metric('bus_lagged_total{service="wallet",bus="ledger"}'), 0,
+is($s->metric('bus_lagged_total{service="wallet",bus="ledger"}'), 0,
    'the ledger bus is followed');
 
-my $said = $s->dir . '/strace';
+my $attached = $s->dir . '/strace';
 my $helper = $s->helper;
 my $strace = fork();
 
 if ($strace == 0) {
-    open STDOUT, '>', $said;
+    open STDOUT, '>', $attached;
     open STDERR, '>&', \*STDOUT;
     exec 'strace', '-p', $helper, '-e', 'trace=?epoll_wait,?epoll_pwait',
          '-e', 'inject=?epoll_wait,?epoll_pwait:delay_exit=60000000'
         or POSIX::_exit(127);
 }
 
-ok(until_ok(10, sub { RonTest::slurp($said) =~ /attached/ }),
-   'the loop of the helper is held') or diag(RonTest::slurp($said));
+ok(until_ok(10, sub { RonTest::slurp($attached) =~ /attached/ }),
+   'the loop of the helper is held') or diag(RonTest::slurp($attached));
 Time::HiRes::sleep(0.2);
 
 is(storm(1200), 1200, '1200 commits meanwhile');
@@ -246,24 +250,27 @@ kill 'TERM', $strace;
 waitpid $strace, 0;
 
 ok(until_ok(10, sub {
-    metric('bus_lagged_total{service="wallet",bus="ledger"}') > 0 }),
+    $s->metric('bus_lagged_total{service="wallet",bus="ledger"}') > 0 }),
    'then it is told that the bus went on without it');
+is($s->metric('queue_dropped_total{service="wallet",queue="ledger"}'),
+   $s->metric('bus_lagged_total{service="wallet",bus="ledger"}'),
+   'as dropped too');
 like($s->log, qr/\[warn\].*all balances are dropped/, 'and says so');
 is($cached->(), '2', 'the balance is what it was: the ledger was asked');
 op('transfer', from => 'alice', to => 'bob', nonce => 5,
    amount_minor => '1');
 is($cached->(), '3', 'and the cache goes on');
-my $lag = metric('bus_lagged_total{service="wallet",bus="ledger"}');
+my $lag = $s->metric('bus_lagged_total{service="wallet",bus="ledger"}');
 storm(100);
-is(metric('bus_lagged_total{service="wallet",bus="ledger"}'), $lag, 'once');
+is($s->metric('bus_lagged_total{service="wallet",bus="ledger"}'), $lag, 'once');
 
 
 # the end
 
-is(metric('queue_capacity{service="wallet",queue="events"}'), 1024,
+is($s->metric('queue_capacity{service="wallet",queue="events"}'), 1024,
    'the ring has its place among the queues');
 
-$st->events(1301);
+my $place = ($st->events(1301))[0]{id};
 ok($s->reload, 'reload');
 ok($st->ended(5) && $lines->ended(5), 'streams end');
 like($st->text, qr/retry: \d+\n: the server reloads\n\n\z/, 'with a retry');
@@ -276,6 +283,37 @@ ok($st->ended(5) && $lines->ended(5), 'and at a drain');
 is(($st->all)[-1]{event}, 'final', 'with final');
 like(($lines->all)[-1]{data}, qr/^\{"event":"final","seq":\d+\}$/, 'or so');
 
+$s->quit;
+
+# a new zone counts anew: an id of before is no place in it, however small
+
+$s->start or BAIL_OUT('no server');
+$st = stream();
+($st->events(1, 0.2));
+ok(until_ok(10, sub {
+    op('transfer', from => 'alice', to => 'bob', nonce => 100_000 + $keys,
+       amount_minor => '1');
+    my @new = grep { defined $_->{id} } $st->all;
+    $st->events(1, 0.1);
+    @new >= 3;
+}), 'events of another life');
+
+my ($old) = $place =~ /^(\w+)-/;
+my @new = grep { defined $_->{id} } $st->all;
+unlike($new[0]{id}, qr/^$old-/, 'have other ids');
+
+for my $id ("$old-1", "$old-2", '1') {
+    my $back = stream(undef, 'Last-Event-ID' => $id);
+    my ($first) = $back->events(1);
+    is($first->{event}, 'reset', "$id is no place of this one");
+    like(json_get($first->{data}, 'id'), qr/^(?!$old)\w{12}-\d+$/,
+         'and it is said from where it goes on');
+    $back->close;
+}
+
+my $back = stream(undef, 'Last-Event-ID' => $new[0]{id});
+is(($back->events(1))[0]{id}, $new[1]{id}, 'an id of this one is');
+$back->close;
 $s->quit;
 
 # the secrets of this suite are in no log

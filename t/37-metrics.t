@@ -46,6 +46,42 @@ is(value('queue_capacity', q => $_->[0]), $_->[1], "capacity of $_->[0]")
     for [ ingress => 2000 ], [ preval => 2000 ], [ commit => 1000 ];
 is(value('queue_capacity', queue => 'work'), 512, 'capacity of work');
 
+# each row of the registry, as the document has them: what is in it, what it
+# holds, what it dropped and what it refused
+
+{
+    my $text = $s->get('/metrics', token => undef)->{body};
+    my ($table) = RonTest::slurp('docs/CONCURRENCY.md')
+        =~ /<!-- queues: begin -->\n(.*?)<!-- queues: end -->/s;
+    my @rows = $table =~ /^\| (\w+) \| (ledger|wallet) \| (\w+) \| (\d+) \|/mg;
+    my %no = ('ledger spans capacity' => 'without ron_otlp there is none');
+    my $n = 0;
+
+    while (my ($q, $service, $kind, $capacity) = splice @rows, 0, 4) {
+        my ($label, $dropped) = $service eq 'ledger'
+            ? ('q', 'drops_total') : ('queue', 'queue_dropped_total');
+        my $series = qr/\{service="$service",$label="$q"\} (\d+)$/m;
+        my $has = $no{"$service $q capacity"} ? 0 : $capacity;
+
+        $n++;
+        like($text, qr/^queue_depth$series/m, "$service $q: its depth");
+        is(($text =~ /^queue_capacity$series/m)[0], $has,
+           "$service $q: its capacity is $has");
+        like($text, qr/^$dropped$series/m, "$service $q: what it dropped");
+
+        # the wallet's work is refused by endpoint
+
+        like($text, qr/^busy_rejections_total$series/m,
+             "$service $q: what it refused") if $service eq 'ledger';
+        like($text, qr/^bus_lagged_total\{service="$service",bus="$q"\} /m,
+             "$service $q: what was too slow for it") if $kind eq 'broadcast';
+    }
+
+    cmp_ok($n, '>=', 10, "$n queues");
+    like($text, qr/^busy_rejections_total\{service="wallet",endpoint="$_"\} /m,
+         "$_: refused") for qw(issue transfer burn hold capture release batch);
+}
+
 
 # a request is in the gauges while it lives, and checked once
 
@@ -94,6 +130,110 @@ is(value('queue_capacity', queue => 'work'), 512, 'capacity of work');
     $s->get('/v1/balance?account=alice&asset=ron');
     is(value('prevalidator_duration_seconds_count'), $before{count} + 2,
        'and a look is not');
+}
+
+
+# what the wallet did, each by its value
+
+{
+    my %at = (from => 'alice', to => 'bob', asset => 'ron');
+    my %one = (%at, amount_minor => '1', nonce => 1);
+    my $post = sub {
+        my ($op, $body, $key) = @_;
+        return $s->post("/v1/$op", $body, key => $key)->{status};
+    };
+    my $count = sub {
+        my %n = map { ("ops_$_" => value('wallet_ops_total', endpoint => $_),
+                       "requests_$_" => value('wallet_requests_total',
+                                              endpoint => $_)) }
+                qw(issue transfer hold batch balance outcome);
+
+        $n{successes} = value('wallet_successes_total');
+        $n{nonces} = value('wallet_nonce_conflicts_total');
+        $n{replays} = value('wallet_idem_replays_total');
+        $n{again} = value('wallet_idempotency_replays_total');
+        $n{"rejects_$_"} = value('wallet_rejects_total', reason => $_)
+            for qw(nonce_conflict insufficient_funds bad_request
+                   idempotency_mismatch);
+
+        return \%n;
+    };
+    my $before;
+    my $moved = sub {
+        my ($what, %want) = @_;
+        my $now = $count->();
+        my %diff = map { $now->{$_} != $before->{$_}
+                         ? ($_ => $now->{$_} - $before->{$_}) : () }
+                   keys %$now;
+
+        is_deeply(\%diff, \%want, "$what: counted");
+        $before = $now;
+    };
+
+    $before = $count->();
+
+    is($post->('transfer', \%one, 'v1'), 200, 'a transfer');
+    $moved->('a transfer', requests_transfer => 1, successes => 1,
+             ops_transfer => 1);
+
+    is($post->('transfer', \%one, 'v1'), 200, 'its replay');
+    $moved->('a replay', requests_transfer => 1, successes => 1, replays => 1,
+             again => 1);
+
+    is($post->('transfer', { %one, amount_minor => '2' }, 'v1'), 422,
+       'another under its key');
+    $moved->('another under its key', requests_transfer => 1,
+             rejects_idempotency_mismatch => 1);
+
+    is($post->('transfer', \%one, 'v2'), 409, 'its nonce again');
+    $moved->('a nonce again', requests_transfer => 1, nonces => 1,
+             rejects_nonce_conflict => 1);
+
+    is($post->('transfer', { %one, nonce => 2, amount_minor => '1000' },
+               'v3'), 409, 'more than there is');
+    $moved->('more than there is', requests_transfer => 1,
+             rejects_insufficient_funds => 1);
+
+    is($post->('transfer', { %one, nonce => 'x' }, 'v4'), 400, 'nonsense');
+    $moved->('nonsense', requests_transfer => 1, rejects_bad_request => 1);
+
+    my @ops = map { { op => 'transfer', %at, amount_minor => $_->[0],
+                      nonce => $_->[1] } } [ '1', 2 ], [ '1', 3 ];
+
+    for my $case ([ 'a batch', { ops => \@ops }, 200 ],
+                  [ 'some of a batch',
+                    { ops => [ { %{ $ops[0] }, nonce => 4 },
+                               { %{ $ops[1] }, amount_minor => '1000',
+                                 nonce => 5 } ] }, 207 ])
+    {
+        my ($what, $body, $status) = @$case;
+        my $ok = $status == 200;
+
+        is($post->('batch', $body, "b$status"), $status, $what);
+        $moved->($what, requests_batch => 1, ops_batch => $ok ? 2 : 1,
+                 $ok ? (successes => 1) : ());
+        is($post->('batch', $body, "b$status"), $status, "$what, again");
+        $moved->("$what, again", requests_batch => 1, replays => 1,
+                 again => 1, $ok ? (successes => 1) : ());
+    }
+
+    $s->get('/v1/balance?account=alice&asset=ron');
+    $s->get('/v1/outcome?account=alice',
+            headers => { 'Idempotency-Key' => 'v1' });
+    $moved->('looks', requests_balance => 1, requests_outcome => 1);
+
+    # duplicates that are under way together: one becomes an entry
+
+    my @socks = map { $s->connect } 1 .. 8;
+    my %join = (%one, nonce => 9);
+
+    $s->send_request($_, 'POST', '/v1/transfer', \%join, key => 'j',
+                     keep => 1) for @socks;
+    is(join(' ', map { RonTest::read_response($_, 'POST')->{status} } @socks),
+       join(' ', (200) x 8), 'eight at once');
+    $moved->('eight at once', requests_transfer => 8, successes => 8,
+             ops_transfer => 1, replays => 7, again => 7);
+    close $_ for @socks;
 }
 
 
@@ -146,6 +286,33 @@ for my $case ([ 'NGINX', '/v1/issue' ], [ 'our deadline', '/slow/issue' ]) {
 }
 
 
+# whether writes are taken, as /readyz has it
+
+sub ready {
+    my $status = $s->get('/readyz', token => undef)->{status};
+
+    return ($status == 200 ? 1 : 0) . ' ' . value('wallet_ready');
+}
+
+is(ready(), '1 1', 'it is ready');
+is($s->post('/ledger/admin/safe-mode', '{"enter":true}')->{status}, 200,
+   'an operator freezes it');
+ok(until_ok(10, sub { ready() eq '0 0' }), 'then it is not');
+is($s->post('/ledger/admin/safe-mode', '{"enter":false}')->{status}, 200,
+   'and lets it go on');
+ok(until_ok(10, sub { ready() eq '1 1' }), 'it is again');
+
+{
+    my $pid = $s->helper;
+
+    freeze($pid);
+    ok(until_ok(10, sub { ready() eq '0 0' }),
+       'a helper that stands still takes nothing');
+    kill 'CONT', $pid;
+    ok(until_ok(10, sub { ready() eq '1 1' }), 'until it goes on');
+}
+
+
 # the age of what the helper samples
 
 cmp_ok(value('metrics_sample_age_seconds'), '<', 1, 'samples are fresh');
@@ -154,7 +321,7 @@ cmp_ok(value('metrics_sample_age_seconds'), '<', 1, 'samples are fresh');
     my $pid = $s->helper;
     my $oldest = 0;
 
-    kill 'STOP', $pid;
+    freeze($pid);
     ok(until_ok(10, sub {
         $oldest = value('metrics_sample_age_seconds');
         return $oldest > 1;
@@ -168,7 +335,7 @@ cmp_ok(value('metrics_sample_age_seconds'), '<', 1, 'samples are fresh');
 # what the committer has, and what waits for it
 
 SKIP: {
-    my $strace = $s->inject('fdatasync', 'delay_enter=1500000')
+    my $strace = $s->inject('fdatasync', 'delay_enter=2000000')
         or skip('no strace here', 4);
     my @socks = map { $s->connect } 1 .. 3;
 
@@ -183,6 +350,7 @@ SKIP: {
     ok(until_ok(10, sub { value('queue_depth', queue => 'work') == 2 }),
        'the others wait for it');
     is(value('worker_inflight'), 1, 'which has one still');
+    ok(until_ok(10, sub { ready() eq '0 0' }), 'it lags too far behind');
 
     kill 'TERM', $strace;
     waitpid $strace, 0;
@@ -191,6 +359,7 @@ SKIP: {
     ok(until_ok(10, sub { value('worker_inflight') == 0
                           && value('queue_depth', queue => 'work') == 0 }),
        'when all are answered there is none');
+    ok(until_ok(10, sub { ready() eq '1 1' }), 'and it is ready again');
 }
 
 

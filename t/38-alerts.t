@@ -8,28 +8,23 @@ use warnings;
 
 use lib 't/lib';
 use RonTest;
+use RonAlerts ();
 
-use File::Temp ();
 use JSON::PP ();
 
-my $ops = 'ops/prometheus';
-my $dir = File::Temp::tempdir(CLEANUP => 1);
-my $rules = RonTest::slurp("$ops/alerts.yml");
-my $tests = RonTest::slurp("$ops/tests.yml");
-my @alerts = map {
-    my ($name) = /\A(\w+)$/m;
-    my ($expr) = /^ +expr: (.*)$/m;
-    my ($runbook) = /^ +runbook: (.*)$/m;
-    { name => $name, expr => $expr, runbook => $runbook };
-} (split /^ +- alert: /m, $rules)[1 .. $rules =~ s/^ +- alert: /$&/mg];
+my $promtool = RonAlerts->new;
+my $rules = $promtool->rules;
+my $tests = RonTest::slurp('ops/prometheus/tests.yml');
+my @alerts = $promtool->alerts;
 
 cmp_ok(scalar @alerts, '>=', 30, 'there are ' . @alerts . ' alerts');
 
 
 # promtool: the rules are right, and behave as the tests say
 
-is(promtool('check rules', $rules), 0, 'promtool accepts the rules');
-is(promtool('test rules', $rules, $tests), 0, 'each alert fires and is quiet');
+is($promtool->promtool('check rules', $rules), 0, 'promtool accepts the rules');
+is($promtool->promtool('test rules', $rules, $tests), 0,
+   'each alert fires and is quiet');
 
 for my $alert (@alerts) {
     my $name = $alert->{name};
@@ -57,12 +52,41 @@ for my $name (sort keys %change) {
        "$name has $from");
 }
 
-isnt(promtool('test rules', $changed, $tests), 0, 'changed rules are refused');
+isnt($promtool->promtool('test rules', $changed, $tests), 0,
+     'changed rules are refused');
 
-my $said = RonTest::slurp("$dir/said");
+my $said = $promtool->said;
 
 for my $name (sort keys %change) {
     like($said, qr/alertname: ?$name\b/, "$name: its change is noticed");
+}
+
+
+# of what is scraped while something happens: the newest value of each second,
+# and the last one for as long as the rule waits
+
+{
+    my $age = sub {
+        qq(metrics_sample_age_seconds{service="ledger"} $_[0]\nother 1\n);
+    };
+
+    $promtool->scrape($age->(9));
+    ok($promtool->fires('LedgerHelperSilent'), 'scraped: it fires');
+    $promtool->scrape($age->(2));
+    ok(!$promtool->fires('LedgerHelperSilent'), 'of what was said last');
+    ok(!$promtool->fires('LedgerSafeMode'), 'not of what was never said');
+    $promtool->scrape($age->(2.1));
+    $promtool->scrape(undef);
+    ok(!$promtool->fires('LedgerHelperSilent'), 'nor of what is gone');
+    $promtool->forget;
+
+    my $steps = 'ledger_clock_steps_total{service="ledger"}';
+
+    $promtool->scrape("$steps 1\n");
+    ok(!$promtool->fires('LedgerClockStep'), 'a counter that counts no more');
+    $promtool->scrape("$steps 2\n");
+    ok($promtool->fires('LedgerClockStep'), 'and one that does');
+    $promtool->forget;
 }
 
 
@@ -138,7 +162,7 @@ for my $path (glob 'ops/grafana/*.json') {
                     . "        expr: '$expr'\n";
     }
 
-    is(promtool('check rules', $records), 0, "$n queries are PromQL");
+    is($promtool->promtool('check rules', $records), 0, "$n queries are PromQL");
 }
 
 
@@ -184,27 +208,4 @@ sub missing {
         $bare =~ /\b([a-z]\w*_\w+)\b(?!\s*\()/g;
 
     return @missing;
-}
-
-sub promtool {
-    my ($what, $alerts, $tests) = @_;
-
-    write_text("$dir/alerts.yml", $alerts);
-    write_text("$dir/tests.yml", $tests) if defined $tests;
-
-    my $text = `promtool $what $dir/@{[ defined $tests ? 'tests' : 'alerts' ]}.yml 2>&1`;
-
-    my $code = $? >> 8;
-
-    write_text("$dir/said", $text);
-
-    return $code;
-}
-
-sub write_text {
-    my ($path, $text) = @_;
-
-    open(my $f, '>', $path) or die "$path: $!";
-    print $f $text;
-    close($f) or die "$path: $!";
 }

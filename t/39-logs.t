@@ -8,6 +8,7 @@ use warnings;
 
 use lib 't/lib';
 use RonTest;
+use RonStream;
 
 use JSON::PP ();
 
@@ -100,6 +101,102 @@ for my $ledger ('sqlite', 'memory') {
     unlike($text, qr/secret/, "$ledger: no account, key or request");
     ok((grep { JSON::PP->new->decode($_)->{corr_id} eq $corr }
         split /\n/, $text) == 1, "$ledger: the correlation id, as it was");
+
+    $s->quit;
+}
+
+# what an operation was, for those who ask; no account by its name
+
+{
+    my $names = join ' ', map { "\$ron_$_" }
+        qw(op asset amount_minor nonce txid account_hash);
+    my $port = RonTest::free_port();
+    my $s = RonTest->new(workers => 1,
+        http => "log_format op '$names';\n"
+                . "server { listen 127.0.0.1:$port;"
+                . ' location /v1/ { ron_wallet; ron_wallet_ledger_pass'
+                . ' door; }'
+                . ' access_log logs/remote.log op; }',
+        config => 'access_log logs/op.log op;');
+
+    $s->{http} = "upstream door { server 127.0.0.1:$s->{port}; }\n$s->{http}";
+    $s->start or BAIL_OUT('no server');
+
+    my %pay = (from => 'secret-payer', to => 'secret-payee', asset => 'ron');
+    my $audit = RonStream->new($s, '/v1/audit/stream', token => $s->token);
+    my @want;
+    my $n = 0;
+    my $ask = sub {
+        my ($r, $status, @line) = @_;
+
+        is($r->{status}, $status, "$line[0]: $status") or diag($r->{body});
+        push @want, [ map { defined $_ ? $_ : '-' } @line ];
+        return json_get($r->{body}, 'txid');
+    };
+    my $post = sub {
+        my ($op, $body) = @_;
+        return $s->post("/v1/$op", $body, key => 'c' . ++$n);
+    };
+    my $r = $post->('issue', { to => 'secret-payer', asset => 'ron',
+                               amount_minor => '100' });
+    my $event = ($audit->events(1))[0]{data};
+    my $payer = json_get($event, 'to_hash');
+    $audit->close;
+
+    like($payer, qr/^[0-9a-f]{32}$/, 'an audit event has a hash');
+    $ask->($r, 200, 'issue', 'ron', 100, undef, json_get($r->{body}, 'txid'),
+           $payer);
+
+    $r = $post->('hold', { %pay, amount_minor => '30', nonce => 7 });
+    my $hold = json_get($r->{body}, 'txid');
+    $ask->($r, 200, 'hold', 'ron', 30, 7, $hold, $payer);
+
+    $r = $post->('capture', { hold => $hold, amount_minor => '5' });
+    $ask->($r, 200, 'capture', 'ron', 5, undef, json_get($r->{body}, 'txid'),
+           $payer);
+
+    $ask->($post->('transfer', { %pay, amount_minor => '999', nonce => 8 }),
+           409, 'transfer', 'ron', 999, 8, undef, $payer);
+    $ask->($post->('transfer', '{'), 400, 'transfer', (undef) x 5);
+    $ask->($post->('batch', { ops => [ { op => 'transfer', %pay, nonce => 9,
+                                         amount_minor => '1' } ] }),
+           200, 'batch', (undef) x 5);
+    $ask->($s->get('/v1/balance?account=secret-payer&asset=ron'), 200,
+           'balance', 'ron', undef, undef, undef, $payer);
+    $ask->($s->get("/v1/tx/$hold"), 200, 'tx', (undef) x 5);
+    my @lines;
+
+    ok(until_ok(5, sub {
+        @lines = grep { !/^(?:audit|-) (?:- ){4}-$/ } split /\n/,
+            RonTest::slurp($s->dir . '/logs/op.log');
+        return @lines >= @want;
+    }), 'each is a line');
+    is_deeply([ map { [ split / / ] } @lines[0 .. $#want] ], \@want,
+              'with what it was');
+
+    # through another server, whose ledger this is
+
+    my $front = RonTest::connect({ %$s, port => $port });
+
+    syswrite $front, $s->request_text('POST', '/v1/transfer',
+        { %pay, amount_minor => '2', nonce => 10 }, key => 'far');
+    $r = RonTest::read_response($front, 'POST');
+    is($r->{status}, 200, 'a payment from elsewhere') or diag($r->{body});
+
+    my $txid = json_get($r->{body}, 'txid');
+    my $line = "transfer ron 2 10 $txid $payer\n";
+
+    ok(until_ok(5, sub {
+        RonTest::slurp($s->dir . '/logs/remote.log') eq $line
+    }), 'is told the same way')
+        or diag(RonTest::slurp($s->dir . '/logs/remote.log'));
+    ok(until_ok(5, sub {
+        RonTest::slurp($s->dir . '/logs/op.log') =~ /^\Q$line\E/m
+    }), 'by the ledger, too');
+
+    for my $log (glob $s->dir . '/logs/*.log') {
+        unlike(RonTest::slurp($log), qr/secret-pay/, "no account in $log");
+    }
 
     $s->quit;
 }

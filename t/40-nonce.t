@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 
-# Nonces under concurrency: one winner, nothing lost, nothing burnt.
+# Nonces under concurrency: one winner; who was overtaken is refused, told what
+# is next, and done under its own key when it is sent again; nothing is burnt.
 
 use strict;
 use warnings;
@@ -74,7 +75,7 @@ is($r->{headers}{'idempotent-replayed'}, 'true', 'and says so');
 $r = $s->post('/v1/transfer', { %old, amount_minor => '2' }, key => 'again');
 is($r->{status}, 422, 'the key with another body is a mismatch');
 
-kill 'STOP', $helper;
+freeze($helper);
 $r = $s->post('/v1/transfer', { %old }, key => 'late');
 kill 'CONT', $helper;
 is($r->{status}, 409, 'without the helper: another key, the same nonce');
@@ -96,35 +97,122 @@ is($r->{status}, 409, 'a nonce that was skipped is passed');
 is(json_get($r->{body}, 'expected'), 61, 'the next is behind the last');
 
 
-# pipelined on several connections, over both workers: none is lost, and the
-# order is that of the nonces, whoever was faster
+# on several connections, over both workers, nobody waiting for the others: one
+# that a later nonce has overtaken is refused, its key is free, and under it the
+# payment is made, once, with the nonce that was expected
 
 {
-    my $from = 100;
+    my ($had, $overtaken) = (paid(), 0);
     my @socks = map { $s->connect } 1 .. 4;
 
     for my $round (0 .. 9) {
-        for my $i (0 .. 3) {
-            my $nonce = $from + $round * 4 + $i;
-            $s->send_request($socks[$i], 'POST', '/v1/transfer',
-                             { %pay, nonce => $nonce }, key => "w$nonce",
-                             keep => 1);
-        }
+        my $n = next_nonce();
+
+        $s->send_request($socks[$_], 'POST', '/v1/transfer',
+                         { %pay, nonce => $n + $_ }, key => "w$round-$_",
+                         keep => 1)
+            for $round % 2 ? reverse 0 .. 3 : 0 .. 3;
 
         my @got = map { RonTest::read_response($_, 'POST') } @socks;
-        my @done = map { $_->{status} } @got;
 
-        # one that was overtaken is refused, and its key is good again
+        for my $i (0 .. 3) {
+            my ($nonce, $key, $r) = ($n + $i, "w$round-$i", $got[$i]);
 
-        for my $i (grep { $done[$_] != 200 } 0 .. 3) {
-            is($done[$i], 409, 'overtaken');
-            my $again = 1000 + $from + $round * 4 + $i;
-            is($s->post('/v1/transfer',
-                        { %pay, from => 'b', to => 'a', nonce => $again },
-                        key => "w" . ($from + $round * 4 + $i))->{status},
-               200, 'its key was not burnt');
+            # what is expected may have been passed by another one of the four
+
+            for (1 .. 4) {
+                last if $r->{status} == 200;
+                $overtaken++;
+                my $next = json_get($r->{body}, 'expected');
+                is($r->{status}, 409, "$key: overtaken");
+                is(json_get($r->{body}, 'code'), 'NONCE_CONFLICT',
+                   'refused for its nonce');
+                cmp_ok($next, '>', $nonce, 'and told what is next');
+                $nonce = 0 + $next;
+                $r = $s->post('/v1/transfer', { %pay, nonce => $nonce },
+                              key => $key);
+            }
+
+            is($r->{status}, 200, "$key: done");
+            my $again = $s->post('/v1/transfer', { %pay, nonce => $nonce },
+                                 key => $key);
+            is($again->{body}, $r->{body}, 'and again it is a replay');
         }
     }
+
+    is(paid(), $had + 40, 'forty payments were made, each once');
+    diag("$overtaken were overtaken");
+}
+
+# a later nonce that is decided first: the other one is refused, and done under
+# its own key with the next nonce; a client that does so loses nothing
+
+sub paid {
+    return json_get($s->get('/v1/balance?account=b&asset=ron')->{body},
+                    'amount_minor');
+}
+
+sub next_nonce {
+    return 1 + json_get($s->get('/v1/balance?account=a&asset=ron')->{body},
+                        'nonce');
+}
+
+{
+    my ($n, $had) = (next_nonce(), paid());
+    my $later = $s->post('/v1/transfer', { %pay, nonce => $n + 1 },
+                         key => 'later');
+    is($later->{status}, 200, 'the later one came first');
+    my $first = $s->post('/v1/transfer', { %pay, nonce => $n }, key => 'first');
+    is($first->{status}, 409, 'the first one was overtaken');
+    is(json_get($first->{body}, 'expected'), $n + 2, 'and told what is next');
+    $first = $s->post('/v1/transfer', { %pay, nonce => $n + 2 },
+                      key => 'first');
+    is($first->{status}, 200, 'under its key it is done');
+    is($s->post('/v1/transfer', { %pay, nonce => $n + 2 }, key => 'first')
+       ->{body}, $first->{body}, 'once');
+    is($s->post('/v1/transfer', { %pay, nonce => $n + 1 }, key => 'later')
+       ->{body}, $later->{body}, 'as the other one was');
+    is(paid(), $had + 2, 'two payments were made');
+}
+
+# over both workers, in any order, and again until all are done
+
+{
+    my ($n, $had, $overtaken) = (next_nonce(), paid(), 0);
+    my @socks = map { $s->connect } 1 .. 8;
+
+    for my $round (1 .. 25) {
+        my %todo = map { $_ => $n++ } 0 .. 7;
+
+        for (my $tries = 0; %todo && $tries < 20; $tries++) {
+            my @some = sort { $todo{$b} <=> $todo{$a} } keys %todo;
+
+            $s->send_request($socks[$_], 'POST', '/v1/transfer',
+                             { %pay, nonce => $todo{$_} },
+                             key => "all$round-$_", keep => 1) for @some;
+
+            for my $i (@some) {
+                my $r = RonTest::read_response($socks[$i], 'POST');
+
+                if ($r->{status} == 200) {
+                    delete $todo{$i};
+                } elsif ($r->{status} == 409) {
+                    $overtaken++;
+                } else {
+                    diag("$r->{status} $r->{body}");
+                }
+            }
+
+            my $next = next_nonce();
+            $todo{$_} = $next++ for sort keys %todo;
+            $n = $next if $next > $n;
+        }
+
+        is(scalar keys %todo, 0, "round $round: all are done");
+    }
+
+    is(paid(), $had + 200, 'two hundred payments were made, each once');
+    diag("$overtaken were overtaken");
 }
 
 # no refusal, early or not, has left a trace

@@ -17,6 +17,7 @@ $s->start or BAIL_OUT('no server');
 
 my $done = 0;
 my $n = 0;
+my $r;
 
 # Done: 200, and the next sequence number.
 sub done {
@@ -86,6 +87,53 @@ is(json_get($s->get('/v1/balance?account=rich&asset=ron')->{body},
             'amount_minor'), $day, 'it has 10^22');
 
 
+# an account has at most 2^128-1-10^9, whoever fills it; all of them together
+# 2^128-1.  What the ledger is given in bulk has no ceiling but these
+
+sub mint {
+    my ($account, $amount) = @_;
+
+    return $s->post('/ledger/ingest', { batch => [ { id => 'mint-' . ++$n,
+        ts => 1, kind => 'Mint', account => $account, asset => 'roc',
+        amount => $amount, nonce => nonce16(), v => 1 } ] });
+}
+
+my %roc = (asset => 'roc', amount_minor => '1');
+
+$r = mint('full', '340282366920938463463374607430768211449');
+is($r->{status}, 200, 'six less than 2^128-1-10^9') or diag($r->{body});
+$done++;
+done('issue', { to => 'full', %roc, amount_minor => '5' }, 'five more');
+done('issue', { to => 'full', %roc }, 'and the last one');
+refused('issue', { to => 'full', %roc }, 403, 'LIMITS_EXCEEDED',
+        'over the ceiling of an account');
+done('issue', { to => 'giver', %roc, amount_minor => '9' }, 'others go on');
+refused('transfer', { from => 'giver', to => 'full', nonce => 1, %roc }, 403,
+        'LIMITS_EXCEEDED', 'nor by a transfer');
+
+# what is held for it is not its own yet, nor does it become so
+$r = done('hold', { from => 'giver', to => 'full', nonce => 1, %roc },
+          'the nonce is unused: a hold');
+my $hold = json_get($r->{body}, 'txid');
+refused('capture', { hold => $hold, amount_minor => '1' }, 403,
+        'LIMITS_EXCEEDED', 'nor by a capture');
+done('release', { hold => $hold }, 'and back');
+is(json_get($s->get('/v1/balance?account=full&asset=roc')->{body},
+            'amount_minor'), '340282366920938463463374607430768211455',
+   'it has 2^128-1-10^9');
+
+# 340282366920938463463374607430768211455 + 9 are there
+$r = mint('rest', '999999991');
+is($r->{status}, 200, 'all together 2^128-1') or diag($r->{body});
+$done++;
+$r = mint('rest', '1');
+is($r->{status}, 409, 'and not one more') or diag($r->{body});
+refused('issue', { to => 'rest', %roc }, 409, 'CONFLICT',
+        '2^128 of an asset');
+done('burn', { from => 'giver', nonce => 2, %roc }, 'one is burnt');
+done('issue', { to => 'rest', %roc }, 'one may come');
+
+
 # keys: 1 to 64 visible ASCII characters
 
 done('issue', { to => 'a', %m }, 'a key of one', key => 'x');
@@ -123,7 +171,7 @@ refused('transfer', { from => 'a', to => 'b', nonce => 1, %m }, 409,
 done('transfer', { from => 'a', to => 'b', nonce => 2, %m }, 'the next');
 done('transfer', { from => 'a', to => 'b', nonce => \'9007199254740991',
                    %m }, 'the last nonce of all');
-my $r = refused('transfer', { from => 'a', to => 'b',
+$r = refused('transfer', { from => 'a', to => 'b',
                               nonce => \'9007199254740991', %m }, 409,
                 'NONCE_CONFLICT', 'which ends the account');
 is(json_get($r->{body}, 'expected'), '9007199254740992',

@@ -75,6 +75,8 @@ $s->start or BAIL_OUT('no server');
         [ 5, qr/"op":"transfer".*"idem":"pay-3"/ ],
         [ 6, qr/"amount_minor":"950".*"code":"FORBIDDEN"/s ],
         [ 7, qr/"roots":.*\nron-ledger-\d+\n.*"path":/s ],
+        [ 8, qr/"accepted":true,"receipts":\[.*"code":"INSUFFICIENT_FUNDS"
+                .*("op":"burn",.*"idem":"burn-1",.*"seq":\d+\}).*\1/sx ],
     ) {
         like($said[$case->[0]], $case->[1], "block $case->[0]");
     }
@@ -202,7 +204,7 @@ my $r = JSON::PP->new->decode($receipt);
 is($r->{amount_minor}, '10', 'of what was paid');
 ok($r->{proof}{checkpoint}, 'with a signed head');
 is(json_get($s->get('/v1/balance?account=bob&asset=ron')->{body},
-            'amount_minor'), 31, 'bob has it');
+            'amount_minor'), 36, 'bob has it');
 
 
 # ---- verify, with nobody to ask ---------------------------------------------

@@ -89,6 +89,47 @@ my %status = documented('ledger');
 ok($status{"GET $_"}, "$_ is documented") for qw(/healthz /readyz /version /metrics);
 
 
+# ---- parameters of a query ---------------------------------------------------
+
+# What a function of the sources looks for, and what is documented: in all
+# routes that the two documents have together.
+
+{
+    my (%code, %doc);
+
+    for my $file (glob 'ngx_ron_module/*.c') {
+        my $text = RonTest::slurp($file);
+
+        $code{$_} = 1 for $text =~ /ron_api_arg\(ctx->args,\s*ctx->args_n,
+                                    \s*ron_str\("(\w+)"\)/xg,
+                          $text =~ /ngx_http_ron_arg_u64\(ctx,\s*"(\w+)"/g;
+    }
+
+    for my $name (qw(wallet ledger)) {
+        $doc{$_} = 1 for RonTest::slurp("docs/openapi/$name.yaml")
+            =~ /^ +(?:- )?name: (\w+)\n +in: query$/mg;
+    }
+
+    cmp_ok(scalar keys %code, '>=', 12, 'queries have parameters');
+    is(join(' ', sort keys %doc), join(' ', sort keys %code),
+       'documented are those that are looked for');
+
+    # each where it is asked for
+
+    my $wallet = RonTest::slurp('docs/openapi/wallet.yaml');
+
+    for my $case ([ balance => qw(account asset) ],
+                  [ outcome => qw(account age) ])
+    {
+        my ($route, @names) = @$case;
+        my ($part) = $wallet =~ m{^  /v1/$route:\n((?:    .*\n|\n)+)}m;
+
+        is(join(' ', $part =~ /^ +- name: (\w+)\n +in: query$/mg), "@names",
+           "/v1/$route: @names");
+    }
+}
+
+
 # ---- members and codes ------------------------------------------------------
 
 # Members of a schema.
@@ -125,6 +166,16 @@ for my $case (
     cmp_ok(scalar keys %code, '>=', 1, "$type has members");
     is(join(' ', sort keys %doc), join(' ', sort keys %code),
        "@schemas have those of $type");
+}
+
+{
+    my %code = map { $_ => 1 } 'event',
+        RonTest::slurp('src/api/ron_api_event.c') =~
+            /ron_(?:json_put_member\w*|api_event_hash)\(out,\s*ron_str\("(\w+)"\)/g;
+    my %doc = map { $_ => 1 } members('wallet', 'AuditEvent');
+
+    is(join(' ', sort keys %doc), join(' ', sort keys %code),
+       'AuditEvent has the members that events have');
 }
 
 my @pages = map { m{/(\w+)\.md$} ? $1 : () } glob 'docs/errors/*.md';

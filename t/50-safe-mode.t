@@ -26,18 +26,10 @@ sub pay {
     }
 }
 
-sub metric {
-    my ($s, $name) = @_;
-
-    my ($v) = $s->get('/metrics')->{body} =~ /^\Q$name\E (\S+)$/m;
-
-    return $v;
-}
-
 sub toggles {
     my ($s, $to, $reason) = @_;
 
-    return metric($s, 'ledger_safe_mode_transitions_total{service="ledger",'
+    return $s->metric('ledger_safe_mode_transitions_total{service="ledger",'
                       . "to=\"$to\",reason=\"$reason\"}");
 }
 
@@ -63,7 +55,7 @@ ok(until_ok(10, sub { (toggles($s, 'off', 'replay') || 0) == 1 }),
 is(toggles($s, 'on', 'replay'), 1, 'and one began');
 ok($s->wait_ready, 'ready again');
 ok(until_ok(5, sub {
-    metric($s, 'ledger_safe_mode{service="ledger"}') == 0
+    $s->metric('ledger_safe_mode{service="ledger"}') == 0
         && $s->log =~ /left safe mode/
 }), 'not in safe mode');
 
@@ -95,9 +87,7 @@ like($last, qr/"leaked":0,"seq":5,"root":"[0-9a-f]{64}"/,
 
 $s->start or BAIL_OUT('no server');
 is(toggles($s, 'on', 'replay'), 0, 'a start after a stop replays nothing');
-my @left = $s->kill_master;
-kill 'KILL', @left;
-until_ok(5, sub { !grep { RonTest::alive($_) } @left });
+ok($s->kill_all, 'all are killed at once');
 ok(-S $s->dir . '/ledger/ledger.sock', 'a dead socket is left');
 $s->start or BAIL_OUT('no server');
 is(toggles($s, 'on', 'replay'), 1, 'everything was killed: replay');
@@ -131,6 +121,10 @@ my $r = $s->post('/v1/issue', { to => 'acc', asset => 'ron',
 is($r->{status}, 503, 'nothing is written');
 is(json_get($r->{body}, 'code'), 'SAFE_MODE', 'because of that');
 ok(toggles($s, 'on', 'gap') >= 1, 'counted as a gap');
+$r = $s->post('/ledger/admin/drain', undef);
+is($r->{status}, 409, 'there is nothing to drain');
+like(json_get($r->{body}, 'detail'), qr/state does not allow/, 'it is said');
+is(unsafe_state($s), 'safe_mode', 'the state is what it was');
 $r = $s->post('/ledger/admin/safe-mode', { enter => \'false' });
 isnt($r->{status}, 200, 'an operator cannot end it while that is so');
 $s->terminate;

@@ -2,7 +2,8 @@
 
 # What does nothing costs nothing, and disturbs nobody: an idle server, ten
 # thousand idle connections, half requests, readers that do not read.
-# RON_CROWD says how many connections (10000, or what the limits allow).
+# RON_CROWD says how many connections (10000, or what the limits allow; where
+# CI is set fewer fail).
 
 use strict;
 use warnings;
@@ -19,6 +20,7 @@ my $hard = `sh -c 'ulimit -Hn'` =~ /(\d+)/ ? $1 : 1024;
 
 unless ($ENV{RON_CROWD_RAISED}) {
     $ENV{RON_CROWD_RAISED} = 1;
+    $ENV{NGINX} = $RonTest::NGINX;      # which RonTest has taken from there
     exec 'sh', '-c', "ulimit -Sn $hard && exec \"\$@\"", 'sh', $^X, $0
         or die "exec: $!";
 }
@@ -26,19 +28,13 @@ unless ($ENV{RON_CROWD_RAISED}) {
 my $crowd = $ENV{RON_CROWD} || 10000;
 $crowd = int(($hard - 2000) * 0.9) if $crowd > ($hard - 2000) * 0.9;
 
-my $s = RonTest->new(workers => 1,
+diag("a hard limit of $hard descriptors makes it a crowd of $crowd")
+    if $crowd < 10000;
+cmp_ok($crowd, '>=', 10000, 'a crowd') if $ENV{CI};
+
+my $s = RonTest->new(workers => 1, connections => $hard - 500,
     main => "worker_rlimit_nofile $hard;",
     http => 'client_header_timeout 60s; client_body_timeout 60s;');
-{
-    no warnings 'redefine';
-    my $text = \&RonTest::conf_text;
-    *RonTest::conf_text = sub {
-        my $conf = $text->(@_);
-        my $n = $hard - 500;
-        $conf =~ s/worker_connections 1024;/worker_connections $n;/;
-        return $conf;
-    };
-}
 $s->start or BAIL_OUT('no server');
 
 
@@ -49,7 +45,7 @@ Time::HiRes::sleep(1);
 
 my $pss = 0;
 $pss += pss($_) for @all;
-cmp_ok($pss, '<=', 100 * 1024, "idle: $pss KiB of memory in all processes");
+cmp_ok($pss, '<=', slow(100 * 1024), "idle: $pss KiB of memory in all processes");
 
 my ($worker) = $s->workers;
 my $helper = $s->helper;
@@ -99,21 +95,22 @@ my $token = $s->token;
 my $head = "POST /v1/transfer HTTP/1.1\r\nHost: a\r\n";
 my $body = '{"from":"from","to":"sink","asset":"ron","amount_minor":"1",';
 
-# a third of a header, a header without its body, half a body
+# a third of a header, a header without its body, half a body: of each of the
+# last two more than the wallet's queue has room for
 
-for my $i (0 .. 99) {
-    syswrite $socks[$i], $head;
+for my $i (0 .. 599) {
+    syswrite $socks[$i], $head if $i < 100;
     syswrite $socks[100 + $i], "${head}Authorization: Bearer $token\r\n"
         . "Content-Type: application/json\r\nIdempotency-Key: half-$i\r\n"
         . "Content-Length: 200\r\n\r\n";
-    syswrite $socks[200 + $i], "${head}Authorization: Bearer $token\r\n"
+    syswrite $socks[700 + $i], "${head}Authorization: Bearer $token\r\n"
         . "Content-Type: application/json\r\nIdempotency-Key: body-$i\r\n"
         . "Content-Length: 200\r\n\r\n$body";
 }
 
 # readers that ask for a lot and read nothing
 
-for my $i (300 .. 349) {
+for my $i (1300 .. 1349) {
     syswrite $socks[$i], "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n" x 50;
 }
 
@@ -121,20 +118,20 @@ Time::HiRes::sleep(0.5);
 
 ($ok, my $crowded) = pay(200);
 is($ok, 200, sprintf 'in a crowd: 200 payments, median %.1f ms', $crowded);
-cmp_ok($crowded, '<', 5 * $calm + 20, 'as fast as before');
+cmp_ok($crowded, '<', slow(5 * $calm + 20), 'as fast as before');
 is($s->get('/readyz')->{status}, 200, 'ready');
 is(json_get($s->get('/v1/balance?account=sink&asset=ron')->{body},
             'amount_minor'), 400, 'half a request is no payment');
 
 # a request that is half there when its deadline comes is ended
 
-my $r = RonTest::read_response($socks[250], 'POST', 10);
+my $r = RonTest::read_response($socks[750], 'POST', 10);
 is($r->{status}, 503, 'half a body: 503 at the deadline')
     or diag($r->{body});
 
 # a reload in the crowd: nobody who only waits is waited for
 
-close $_ for splice @socks, 0, 400;
+close $_ for splice @socks, 0, 1400;
 ok($s->reload(wait => 20), 'a reload does not wait for the idle');
 ($ok) = pay(50);
 is($ok, 50, 'and payments go on');

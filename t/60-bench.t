@@ -115,6 +115,29 @@ for my $w ('balance', 'proof') {
 }
 
 
+# duplicates: answered as before, and no operation more
+
+for my $w ('transfer', 'issue') {
+    my $before = $s->metric('wallet_idem_replays_total');
+    my $r = bench('--url', $url, @keys, '--workload', $w, '--duplicates', 30);
+
+    is($rc, 0, "$w, and again") or diag($out, $err);
+    cmp_ok($r->{duplicates}{sent}, '>', 0.2 * $r->{sent}, 'so many of them');
+    is($r->{duplicates}{same}, $r->{duplicates}{sent}, 'answered as before');
+    is($r->{duplicates}{differ}, 0, 'all of them');
+    is($s->metric('wallet_idem_replays_total') - $before,
+       $r->{duplicates}{sent} + $r->{resent}, 'the server counts them');
+    in_journal($r, "$w, and again");
+}
+
+for my $bad ([ 101 ], [ 1, '--workload', 'batch' ],
+             [ 1, '--workload', 'balance' ])
+{
+    bench('--url', $url, @keys, '--duplicates', @$bad);
+    is($rc, 2, "--duplicates @$bad: refused");
+}
+
+
 # the record: a key and a seq for every operation, none twice
 
 my $record = $s->dir . '/record';
@@ -236,6 +259,45 @@ for my $loop ([], [ '--rate', 100 ]) {
     }
 
     cmp_ok($r->{latency_us}{max}, '>', 900_000, 'the longest is the stall');
+}
+
+
+# a server that stops answering is no faster for that: the rate is that of the
+# whole time, and what nobody sent or answered waited all the while
+
+{
+    my $listen = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1')
+        or die "listen: $!";
+    my $child = fork();
+
+    if ($child == 0) {
+        my $n = 0;
+
+        while (my $c = $listen->accept) {
+            while (sysread $c, my $request, 65536) {
+                syswrite $c, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n"
+                    . '{"seq":7}' if ++$n <= 10;
+            }
+        }
+
+        POSIX::_exit(0);
+    }
+
+    my $port = $listen->sockport;
+    close $listen;
+
+    $r = bench('--url', "http://127.0.0.1:$port", '--no-setup', '--rate', 100,
+               '--connections', 1, '--duration', '1500ms', '--warm-up', '0',
+               '--timeout', '1s');
+    kill 'KILL', $child;
+    waitpid $child, 0;
+
+    is($rc, 1, 'a server that falls silent');
+    is($r->{status}{200}, 10, 'has answered ten');
+    cmp_ok($r->{seconds}, '>=', 1.499, 'in the time that was asked for');
+    cmp_ok($r->{unanswered}, '>=', 1, 'some were given up');
+    cmp_ok($r->{late}, '>', 100, 'most were never sent');
+    cmp_ok($r->{latency_us}{p50}, '>', 300_000, 'and all of them waited');
 }
 
 

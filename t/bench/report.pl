@@ -99,6 +99,21 @@ sub goals {
           '<=', 5 ],
         [ 'slowest answer there, ms', scaled(median(@{
           $lat->('ron', 'open/128', 'max') }), 1000), '<=', 50 ],
+        [ 'the same with many entries behind', ratio(
+          $lat->('ron', 'open-long/128', 'p99'),
+          $lat->('ron', 'open-long/128', 'p50')), '<=', 5 ],
+        [ 'slowest answer there, ms', scaled(median(@{
+          $lat->('ron', 'open-long/128', 'max') }), 1000), '<=', 50 ],
+        [ 'many entries behind / few, 128', ratio(
+          $at->('ron', 'transfer-long/128'), $at->('ron', 'transfer/128')),
+          '>=', 0.9 ],
+        [ 'helper killed: longest wait, ms', scaled(median(@{
+          $lat->('ron', 'kill/128', 'max') }), 1000), '<=', 500 ],
+        [ 'the same with many entries behind', scaled(median(@{
+          $lat->('ron', 'kill-long/128', 'max') }), 1000), '<=', 500 ],
+        [ 'memory at 1 000 000 accounts, MiB', median(map { memory($_) }
+          figures($rounds, 'ron', 'accounts/1000000', 'spent')), '<=',
+          100 ],
         [ '/v1/batch, 1 000 a request, operations/s', median(@{
           $at->('ron', 'batch/16') }), '>=', 150_000 ],
         [ '/ledger/ingest JSON, 1 000 a request', median(@{
@@ -112,6 +127,20 @@ sub goals {
     );
 
     return grep { defined $_->[1] } @goals;
+}
+
+# What all processes have (PSS: shared pages once), beyond what the shipped
+# configuration sizes: the zone, two times 64 MiB of tags, a cache of proofs.
+sub memory {
+    my ($spent) = @_;
+
+    my $pss = 0;
+
+    for my $all (@{ $spent // return undef }) {
+        $pss += $_->{pss} // 0 for values %$all;
+    }
+
+    return $pss ? $pss / 1024 - (64 + 2 * 64 + 8) : undef;
 }
 
 sub scaled { defined $_[0] ? $_[0] / $_[1] : undef }
@@ -165,11 +194,11 @@ sub rows {
 
 sub order {
     my ($kind, $n) = split m{/}, $_[0];
-    my %place = (transfer => 1, hot => 2, accounts => 3, open => 4,
-                 batch => 5, ingest => 6, ndjson => 7, balance => 8,
-                 proof => 9);
+    my @place = qw(transfer transfer-long hot accounts open open-long kill
+                   kill-long batch ingest ndjson balance proof);
+    my ($place) = grep { $place[$_] eq $kind } 0 .. $#place;
 
-    return sprintf '%d %08d', $place{$kind} // 0, $n;
+    return sprintf '%02d %08d', $place // 0, $n;
 }
 
 sub row {
@@ -271,8 +300,9 @@ END
 
 ## Figures
 
-Latencies in microseconds; `open` is an open loop at 70 % of the best rate, timed from when a
-request was due.
+Latencies in microseconds. `open` is an open loop at 70 % of the best rate, timed from when a
+request was due; in `kill` the helper is killed once, at full load, and the slowest answer tells how
+long that took; `long` is the same ledger with ten million entries in it.
 
 | who | case | ops/s | spread | p50 | p99 | p99.9 | max |
 |---|---|---|---|---|---|---|---|

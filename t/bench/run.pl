@@ -4,6 +4,7 @@
 #
 #     t/bench/run.pl [--quick] [--rounds N] [--seconds S] [--only NAME,...]
 #                    [--dir DIR] [--workers N] [--docs DIR] [--keep] [--parts]
+#                    [--entries N]
 #
 # A round calibrates the disk and then measures every case once; cases of
 # the same kind follow each other, so that what the machine does meanwhile
@@ -11,6 +12,9 @@
 # taken inside a round first.  After every run of ours the journal must have
 # grown by what was acknowledged, and after every round the ledger must
 # verify from its first entry: supply, roots and all.
+#
+# After the last round the ledger is filled up to --entries, and what must not
+# depend on how long it is measured again.
 
 use strict;
 use warnings;
@@ -32,10 +36,11 @@ my %o = (dir => '/var/tmp/ron-bench',
          workers => 0, docs => "$top/docs", only => '');
 
 GetOptions(\%o, 'quick', 'rounds=i', 'seconds=i', 'dir=s', 'workers=i',
-           'docs=s', 'only=s', 'keep', 'parts') or exit 2;
+           'docs=s', 'only=s', 'keep', 'parts', 'entries=i') or exit 2;
 
 $o{rounds} ||= $o{quick} ? 1 : 5;
 $o{seconds} ||= $o{quick} ? 2 : 6;
+$o{entries} //= $o{quick} || $o{only} ? 0 : 10_000_000;
 
 delete $ENV{NGINX};
 $ENV{PATH} .= ':/usr/sbin:/sbin';
@@ -303,7 +308,9 @@ sub census {
                  : $title =~ /^nginx: master/ ? 'master'
                  : $title =~ /redis/ ? 'redis' : 'postgres';
         my ($rss) = slurp("/proc/$p/status") =~ /VmRSS:\s+(\d+)/;
+        my ($pss) = slurp("/proc/$p/smaps_rollup") =~ /^Pss:\s+(\d+)/m;
         $all{$title}{rss} += $rss // 0;
+        $all{$title}{pss} += $pss // 0;
 
         # a backend of PostgreSQL is gone when its client is: its time is its
         # parent's now
@@ -336,8 +343,8 @@ sub spent {
         $spent{$name}{cpu} = ($after->{$name}{cpu} // 0)
                              - ($before->{$name}{cpu} // 0)
             if defined $after->{$name}{cpu};
-        $spent{$name}{rss} = $after->{$name}{rss}
-            if defined $after->{$name}{rss};
+        $spent{$name}{$_} = $after->{$name}{$_}
+            for grep { defined $after->{$name}{$_} } qw(rss pss);
     }
 
     return \%spent;
@@ -372,6 +379,29 @@ sub http_case {
 
     $r->{spent} = [ map { spent($before[$_], census($pids[$_])) } 0 .. $#pids ];
     acknowledged($case, $seq, $r) if $who eq 'ron';
+
+    return $r;
+}
+
+# The helper dies in the middle of it.  Operations that wait for it are sent
+# again by their workers, so the slowest answer tells how long that took.
+sub kill_case {
+    my ($case, @args) = @_;
+
+    my $pid = fork();
+    die "bench: fork: $!\n" unless defined $pid;
+
+    if ($pid == 0) {
+        sleep 0.5 + $o{seconds} / 2;
+        chomp(my $helper = `pgrep -P $server{ron}{pid} -f 'cache manager'`);
+        kill 'KILL', split ' ', $helper;
+        POSIX::_exit($helper eq '');
+    }
+
+    my $r = http_case('ron', $case, @args);
+
+    waitpid $pid, 0;
+    problem("$case: there was no helper to kill") if $?;
 
     return $r;
 }
@@ -482,6 +512,7 @@ sub cases {
     push @cases,
         [ 'ron', 'hot/128', '--connections', 128, '--hot' ],
         [ 'ron', 'open/128', '--connections', 128, '--rate', 'best' ],
+        [ 'ron', 'kill/128', '--connections', 128 ],
         [ 'floor', 'balance/128', '--connections', 128, '--workload',
           'balance' ],
         [ 'wrk', 'balance/128', 128 ],
@@ -513,10 +544,42 @@ sub round {
     my $sync = decode_json(capture($ronctl, 'ledger', 'bench', '--sync-only',
                                    '--json', '--dir', $o{dir}));
     my %round = (sync => $sync, case => {});
-    my $best = 0;
 
     printf "round %d: %d fdatasync/s, p50 %d us\n", $n,
            $sync->{fdatasync_per_s}, $sync->{p50_us};
+
+    measure(\%round, @cases);
+    after(\%round) if $server{ron};
+    push @rounds, \%round;
+}
+
+# The same ledger, when it is long.
+sub long {
+    my ($round) = @_;
+
+    printf "filling the ledger up to %d entries\n", $o{entries};
+
+    while (!@problems && height() < $o{entries}) {
+        http_case('ron', 'filling', '--connections', 16, '--workload',
+                  'batch') or return;
+    }
+
+    return if @problems;
+
+    after($round);
+    measure($round,
+            [ 'ron', 'transfer-long/128', '--connections', 128 ],
+            [ 'ron', 'open-long/128', '--connections', 128, '--rate',
+              'best' ],
+            [ 'ron', 'kill-long/128', '--connections', 128 ]);
+    after($round);
+}
+
+# An open loop goes at 70 % of the best rate before it.
+sub measure {
+    my ($round, @cases) = @_;
+
+    my $best = 0;
 
     for my $case (@cases) {
         my ($who, $name, @args) = @$case;
@@ -529,13 +592,14 @@ sub round {
 
         my $r = $who eq 'postgres' ? postgres_case($name, @args)
                 : $who eq 'wrk' ? wrk_case($name, @args)
-                                : http_case($who, $name, @args);
+                : $name =~ /^kill/ ? kill_case($name, @args)
+                                   : http_case($who, $name, @args);
         next if !$r;
 
         $best = $r->{requests_per_s}
             if $who eq 'ron' && $name =~ /^transfer/
                && $r->{requests_per_s} > $best;
-        $round{case}{$who}{$name} = $r;
+        $round->{case}{$who}{$name} = $r;
 
         printf "  %-9s %-17s %10d /s   p50 %6d  p99 %7d  max %7d us   CPU"
                . " %6.1f us an operation\n", $who, $name,
@@ -544,9 +608,6 @@ sub round {
                cpu_us($r);
         cpu_parts($r) if $o{parts};
     }
-
-    after(\%round) if $server{ron};
-    push @rounds, \%round;
 }
 
 # What an operation costs its servers, whatever else the machine does.
@@ -637,6 +698,8 @@ start_postgres() if $need{postgres};
 for my $n (1 .. $o{rounds}) {
     round($n, @cases);
 }
+
+long($rounds[-1]) if $o{entries} && $server{ron} && !@problems;
 
 my $summary = bench_summary(\@rounds, $machine, \@problems,
                             { seconds => $o{seconds}, quick => $o{quick} });

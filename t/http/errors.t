@@ -167,7 +167,7 @@ location /slow/ { limit_req zone=one; ron_version; }
 --- error_code eval
 [ 200, 503 ]
 --- response_headers eval
-[ '! Retry-After', 'Retry-After: 1' ]
+[ '! Retry-After', 'Retry-After: 2' ]
 --- response_body_like eval
 [ '"name":"ngx_ron"', '"retryable":true' ]
 

@@ -62,7 +62,7 @@ is too long
 ron_queue backlog=5;
 --- must_die
 --- error_log
-invalid parameter "backlog=5", the queues are ingress, preval, commit and work
+invalid parameter "backlog=5", the queues are ingress, preval, commit, work, parse and proofs
 
 === TEST 8: a queue without a number
 --- main_config
@@ -84,6 +84,13 @@ ron_drain_deadline 30s;
 --- must_die
 --- error_log
 "ron_drain_deadline" must be from 1s to 5s
+
+=== TEST 10a: a lag that any append has
+--- main_config
+ron_committer_lag_max 0;
+--- must_die
+--- error_log
+"ron_committer_lag_max" must be at least 100ms
 
 === TEST 11: services without keys
 --- http_config

@@ -35,7 +35,9 @@ qr/^\{"ready":true,"degraded":false,"state":"running","missing":\[\],/
 --- request
 GET /version
 --- response_body_like eval
-qr/^\{"name":"ngx_ron","version":"[0-9.]+"/
+qr/^\{"name":"ngx_ron","version":"[0-9.]+","git":"(?:[0-9a-f]{12})?",
+   "toolchain":"\S[^"]*\d[^"]*","nginx":"[0-9.]+",
+   "features":\["threads"(?:,"\w+")*\],"entry_format":1\}\n$/x
 
 === TEST 4: metrics
 --- request
@@ -68,6 +70,22 @@ GET /healthz
 X-Corr-ID: abc-1
 --- response_headers
 X-Corr-ID: abc-1
+
+=== TEST 7a: X-Request-Id where there is none, or none that can be taken
+--- request eval
+[ ('GET /healthz') x 4 ]
+--- more_headers eval
+[ 'X-Request-Id: req-1', "X-Request-Id: req-1\nX-Corr-ID: corr-1",
+  "X-Corr-ID: \xff\nX-Request-Id: req-2", 'X-Request-Id: ' . 'r' x 129 ]
+--- response_headers_like eval
+[ 'X-Corr-ID: req-1', 'X-Corr-ID: corr-1', 'X-Corr-ID: req-2',
+  'X-Corr-ID: [0-9A-HJKMNP-TV-Z]{26}' ]
+
+=== TEST 7b: ready, for a wallet
+--- request
+GET /readyz
+--- response_body_like eval
+qr/"queue_ok":true,"breaker":\[\],/
 
 === TEST 8: pipelined
 --- pipelined_requests eval

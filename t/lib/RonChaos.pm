@@ -22,6 +22,7 @@ use POSIX ();
 use Test::More;
 use Time::HiRes ();
 
+use RonAlerts ();
 use RonHistory ();
 use RonTest ();
 
@@ -53,17 +54,20 @@ sub new {
     my ($class, %o) = @_;
 
     my $load = delete $o{load} || {};
-    my %mine = map { $_ => delete $o{$_} } qw(shim undo);
+    my %mine = map { $_ => delete $o{$_} } qw(shim undo
+                                               trace starved);
     my $s = RonTest->new(workers => 2, level => 'notice', %o);
 
     $s->allow(qr/process \d+ exited on signal/);
 
     my $self = bless { s => $s, load => $load, clients => [],
                        histories => [], tool => tool('client'),
-                       b3 => tool('b3'), %mine }, $class;
+                       b3 => tool('b3'), alerts => RonAlerts->new, %mine },
+        $class;
 
     $s->write_file('token', $s->token . "\n", 0600);
     $s->write_file('shim', "\0" x 4096, 0666);
+    $s->write_file('trace', '', 0666) if $mine{trace};
     mkdir "$s->{dir}/undo";
     chmod 0777, "$s->{dir}/undo";
 
@@ -82,7 +86,10 @@ sub start {
 
     my $s = $self->{s};
 
-    local $ENV{LD_PRELOAD} = tool('shim.so') if $self->{shim};
+    local $ENV{LD_PRELOAD} = tool($self->{trace} ? 'trace.so' : 'shim.so')
+        if $self->{shim} || $self->{trace};
+    local $ENV{RON_TRACE} = "$s->{dir}/trace";
+    local $ENV{RON_TRACE_DIR} = $self->ledger;
     local $ENV{RON_SHIM} = "$s->{dir}/shim";
     local $ENV{RON_SHIM_DIR} = $self->ledger;
     local $ENV{RON_SHIM_UNDO} = $self->{undo} ? "$s->{dir}/undo" : undef;
@@ -98,7 +105,7 @@ sub start {
 
 my %AT = (clock => [ 0, 'q' ], die => [ 8, 'L' ], delay => [ 12, 'L' ],
           syncs => [ 16, 'L' ], no_locks => [ 20, 'L' ], fail => [ 24, 'L' ],
-          starved => [ 28, 'L' ]);
+          starved => [ 28, 'L' ], denied => [ 32, 'L' ]);
 
 sub shim {
     my ($self, %set) = @_;
@@ -119,6 +126,17 @@ sub shim_get {
     my ($at, $as) = @{ $AT{$name} };
 
     return unpack $as, substr RonTest::slurp("$self->{s}{dir}/shim"), $at;
+}
+
+# No more address space for a process that lives, or all there is: who may not
+# set limits of others may set those of his own.
+sub limit {
+    my ($self, $pid, $bytes) = @_;
+
+    my @as = $> == 0 ? qw(setpriv --reuid nobody --regid nogroup
+                          --clear-groups) : ();
+
+    return system(@as, 'prlimit', '--pid', $pid, "--as=$bytes:") == 0;
 }
 
 # Everything of the server dies in one instant, as far as there is one.
@@ -185,13 +203,46 @@ sub power_cut {
     return $lost;
 }
 
-# One value of /metrics.
+# One value of /metrics; undef also while there is no server.
 sub metric {
     my ($self, $name) = @_;
 
-    my $r = eval { $self->{s}->get('/metrics') } or return undef;
+    return eval { $self->{s}->metric($name) };
+}
 
-    return ($r->{body} =~ /^\Q$name\E (\S+)$/m)[0];
+# What Prometheus would have by now, and would it wake somebody?
+sub scrape {
+    my ($self) = @_;
+
+    my $r = eval { $self->{s}->get('/metrics', token => undef) };
+
+    $self->{alerts}->scrape($r && $r->{status} == 200 ? $r->{body} : undef);
+}
+
+# Tests: these alerts fire, each by its rule, if things stay as they are.
+sub fires {
+    my ($self, @alerts) = @_;
+
+    for my $alert (@alerts) {
+        ok(RonTest::until_ok(20, sub {
+            $self->scrape;
+            return $self->{alerts}->fires($alert);
+        }), "$alert fires") or diag($self->{alerts}->said);
+    }
+}
+
+# Tests: and these do not, of what is said from here on; gauges are as old as
+# the tick before.
+sub quiet {
+    my ($self, @alerts) = @_;
+
+    for my $alert (@alerts) {
+        ok(RonTest::until_ok(5, sub {
+            $self->{alerts}->forget;
+            $self->scrape;
+            return !$self->{alerts}->fires($alert);
+        }), "$alert is quiet");
+    }
 }
 
 sub state {
@@ -223,7 +274,7 @@ sub load {
     my $s = $self->{s};
     my %arg = (c => 16, a => 100, s => 5, e => 40, %{ $self->{load} }, %o);
     my $history = "$s->{dir}/history-$name";
-    my @flags = delete $arg{g} ? '-g' : ();
+    my @flags = ((delete $arg{g} ? '-g' : ()), $self->{starved} ? '-m' : ());
 
     my $pid = fork();
     die "fork: $!" unless defined $pid;
@@ -373,7 +424,7 @@ sub verdict {
     $said = `'$BUILD/ronctl' ledger export '$ledger' 2>&1 >'$export'`;
     push @wrong, "export: $said" if $?;
 
-    my $h = RonHistory->new(b3 => $self->{b3});
+    my $h = RonHistory->new(b3 => $self->{b3}, starved => $self->{starved});
     $h->load($_) for @{ $self->{histories} };
     $h->journal($export);
     $self->{judged} = $h;

@@ -4,7 +4,10 @@ package RonHistory;
 # the other?
 #
 #     my $h = RonHistory->new(b3 => "$build/t/chaos/b3");
+#     # starved => [[from, to], ...]: times, in us, in which a worker may have
+#     # had no memory, so a 500 says nothing
 #     $h->load($_) for @histories;            # of t/chaos/client.c
+#     $h->load($_, $us);                      # what was known at that time
 #     $h->journal($export);                   # ronctl ledger export
 #     my @wrong = $h->check;                  # nothing, or what is wrong
 #     print $h->summary;
@@ -56,7 +59,7 @@ sub new {
 }
 
 sub load {
-    my ($self, $file) = @_;
+    my ($self, $file, $until) = @_;
 
     open my $f, '<', $file or die "$file: $!";
 
@@ -66,6 +69,12 @@ sub load {
             $body, $answer) = split /\t/, $line, 11;
 
         next unless defined $answer;
+
+        if (defined $until && $end >= $until) {
+            next if $begin >= $until;
+            ($status, $answer, $replayed) = (-1, '-', 0);
+        }
+
         $self->{n}{attempts}++;
 
         if ($kind eq 'R') {
@@ -539,6 +548,16 @@ sub between {
 }
 
 
+# Answered 500 while a worker may have had no memory.
+sub starved {
+    my ($self, $try) = @_;
+
+    return $try->[STATUS] eq '500'
+           && grep { $try->[BEGIN_US] < $_->[1] && $try->[END_US] > $_->[0] }
+                   @{ $self->{starved} || [] };
+}
+
+
 # ---- reads and refusals -----------------------------------------------------
 
 sub check_read {
@@ -548,7 +567,8 @@ sub check_read {
 
     if ($status != 200) {
         $self->wrong("a read of $path was answered $status $answer")
-            unless $status =~ /^(?:0|-1|429|503)$/;
+            unless $status =~ /^(?:0|-1|429|503)$/
+                   || $self->starved($r);
         return;
     }
 
@@ -560,6 +580,9 @@ sub check_read {
     my @can = between($states,
                       $self->surely($begin - 1000 * $m{stale_ms} - $SLACK_US),
                       $self->possibly($end));
+
+    push @{ $self->{stale} }, [ $begin, $m{stale_ms} ]
+        if $m{stale_ms} > 250;
 
     $self->{n}{stalest} = $m{stale_ms}
         if $m{stale_ms} > ($self->{n}{stalest} || 0);
@@ -660,7 +683,9 @@ sub check_tries {
     for my $try (@{ $op->{tries} }) {
         my ($begin, $end, $status, $answer) = @$try;
 
-        if ($status <= 0 || $status == 503 && $answer =~ /"code":"TIMEOUT"/) {
+        if ($status <= 0 || $status == 503 && $answer =~ /"code":"TIMEOUT"/
+            || $self->starved($try))
+        {
             $doubt = 1;
             $self->{n}{unknown}++;
         } elsif ($status == 429 || $status == 503) {
@@ -707,7 +732,8 @@ sub check {
     for (@{ $self->{mismatch} }) {
         $self->{n}{mismatch}++;
         $self->wrong("$_->[4]: another body under a taken key was answered"
-                     . " $_->[2] $_->[3]") if $_->[2] !~ /^(?:0|-1|422|429|503)$/;
+                     . " $_->[2] $_->[3]") if $_->[2] !~ /^(?:0|-1|422|429|503)$/
+                && !$self->starved($_);
     }
 
     return @{ $self->{wrong} };

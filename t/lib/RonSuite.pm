@@ -130,13 +130,14 @@ sub with_tokens {
         if ref $value eq 'HASH';
     return $value if ref $value;
 
+    RonSecrets::key($1) while $value =~ /Idempotency-Key: *(\S{5,})/g;
     $value =~ s{\$TOKEN(?:\(([^()]*)\))?}
                { $KEYS->token(split /;\s*/, defined $1 ? $1 : '') }ge;
 
     return $value;
 }
 
-# A server is there before its ledger is.
+# A server is there before its ledger is, and after it was drained.
 sub ready {
     my $end = Time::HiRes::time() + 10;
 
@@ -144,7 +145,8 @@ sub ready {
 
     while (Time::HiRes::time() < $end) {
         my $r = eval { $probe->get('/readyz', token => undef) };
-        return 1 if $r && ($r->{status} == 200 || $r->{status} == 404);
+        return 1 if $r && ($r->{status} == 200 || $r->{status} == 404
+                           || $r->{body} =~ /"state":"(?:draining|stopped)"/);
         Time::HiRes::sleep(0.02);
     }
 
@@ -176,11 +178,23 @@ sub stop {
         or kill 'KILL', $pid;
 }
 
+# Logs of all servers of the suite, as they were left.
+sub secrets {
+    my @found = map { RonSecrets::search(RonSecrets::without_nginx(
+                    RonTest::slurp($_))) }
+                glob "$DIR/root/logs/*.log";
+
+    Test::More::diag("a token or a key: " . substr $_, 0, 300) for @found;
+
+    return scalar @found;
+}
+
 END {
     if (defined $DIR && $OWNER == $$) {
         my $code = $?;
         local ($@, $!);
         stop();
+        $code ||= 1 if secrets();
 
         if ($ENV{RON_TEST_LEAVE}) {
             Test::More::diag("left: $DIR");

@@ -13,7 +13,9 @@ package RonTest;
 #
 # Every server that ends passes the gate: an [alert] line, or one of
 # [emerg] or a sanitizer, in its error log fails the test, unless a verb
-# that kills something has announced it.
+# that kills something has announced it.  Nor may a token or an idempotency
+# key that was used be in a log of it, in a metric or in an answer that is an
+# error (RonSecrets); a key that is a word gets a suffix, so that it can be told.
 
 use strict;
 use warnings;
@@ -23,26 +25,34 @@ use Cwd ();
 use Digest::SHA ();
 use Errno ();
 use Exporter ();
+use Fcntl ();
 use File::Path ();
+use File::Spec ();
 use File::Temp ();
 use IO::Select ();
 use IO::Socket::INET ();
 use MIME::Base64 ();
 use POSIX ();
+use RonSecrets ();
 use Test::More;
 use Time::HiRes ();
 
 our @ISA = ('Exporter');
 our @EXPORT = (@Test::More::EXPORT,
-               qw(json_get json_has nonce16 until_ok));
+               qw(freeze json_get json_has nonce16 slow until_ok));
 
 my $BUILD = $ENV{RON_BUILD} || Cwd::abs_path('build') || 'build';
 our $NGINX = $ENV{NGINX} || 'nginx';
+
+# How many times slower than usual what is tested may be: `make asan` has 5.
+my $SLOW = $ENV{RON_SLOW} || 1;
+$SLOW =~ /^[1-9]\d*$/ or die "RON_SLOW=$SLOW is no factor, as in RON_SLOW=5\n";
 
 # nginx itself looks at a variable of this name, for sockets to inherit
 delete $ENV{NGINX};
 
 my @SERVERS;
+my $TOLD = 0;
 
 $ENV{PATH} .= ':/usr/sbin:/sbin';
 
@@ -59,6 +69,7 @@ sub new {
         dir      => $dir,
         ledger   => 'sqlite:' . $dir . '/ledger',
         workers  => 1,
+        connections => 1024,
         main     => '',
         http     => '',
         config   => '',
@@ -107,6 +118,7 @@ sub conf_text {
     my $d = $self->{dir};
     my $user = $> == 0 ? "user nobody nogroup;" : '';
     my $ledger = $self->{ledger} ? "ron_ledger $self->{ledger};" : '';
+    my $env = $ENV{RON_PRELOAD} ? 'env LD_PRELOAD; env ASAN_OPTIONS;' : '';
     my $keys = $self->{nokeys} ? '' : "ron_keys $d/ron.keys;";
     my $locations = !$self->{locations} ? '' : <<"    END";
         location /v1/ { ron_wallet; }
@@ -119,13 +131,14 @@ sub conf_text {
 
     my $text = <<"END";
 $user
+$env
 worker_processes $self->{workers};
 load_module $BUILD/ngx_ron_module.so;
 error_log $d/logs/error.log $self->{level};
 pid $d/nginx.pid;
 $ledger
 $self->{main}
-events { worker_connections 1024; $self->{events} }
+events { worker_connections $self->{connections}; $self->{events} }
 http {
     access_log off;
     client_body_temp_path $d/body;
@@ -253,6 +266,8 @@ sub end {
 
     my @all = ($self->{pid}, $self->children);
 
+    eval { $self->http('GET', '/metrics', undef, token => undef,
+                       timeout => 1) } if $self->{locations};
     kill $signal, $self->{pid};
 
     my $gone = until_ok($seconds || 15, sub {
@@ -304,6 +319,18 @@ sub titled {
 sub workers { $_[0]->titled('worker process') }
 sub helper  { ($_[0]->titled('cache manager process'))[-1] }
 
+# Stops processes; a thread on another processor goes on until it hears of it.
+sub freeze {
+    my (@pids) = @_;
+
+    kill 'STOP', @pids;
+
+    return until_ok(5, sub {
+        return !grep { slurp($_) =~ /^\d+ \(.*\) [^Tt] /s }
+                map { glob "/proc/$_/task/*/stat" } @pids;
+    });
+}
+
 sub kill_helper {
     my ($self, $signal) = @_;
 
@@ -327,12 +354,14 @@ sub kill_worker {
     return $pid;
 }
 
-# What strace injects into system calls of the helper on the journal's log,
-# until the process that is returned is ended; 0 where nobody may trace.
+# What strace injects into system calls of the helper on the journal's log, or
+# of process `pid` on what `files` names, until the process that is returned is
+# ended; 0 where nobody may trace.
 sub inject {
-    my ($self, $calls, $what) = @_;
+    my ($self, $calls, $what, %o) = @_;
 
-    my $helper = $self->helper;
+    my $process = $o{pid} || $self->helper;
+    my @files = @{ $o{files} || [ 'ledger.db-wal' ] };
     my $log = "$self->{dir}/strace-$what.log";
 
     unlink $log;
@@ -341,8 +370,8 @@ sub inject {
 
     if ($pid == 0) {
         open STDERR, '>', $log;
-        exec('strace', '-f', '-p', $helper, '-o', '/dev/null',
-             '-P', "$self->{dir}/ledger/ledger.db-wal",
+        exec('strace', '-f', '-p', $process, '-o', '/dev/null',
+             (map { ('-P', "$self->{dir}/ledger/$_") } @files),
              '-e', "trace=$calls", '-e', "inject=$calls:$what")
             or POSIX::_exit(127);
     }
@@ -368,6 +397,19 @@ sub kill_master {
     $self->{pid} = 0;
 
     return @left;
+}
+
+# Nobody has time to end well: the master cannot start anew who is killed, and
+# the others do not learn that it died.
+sub kill_all {
+    my ($self) = @_;
+
+    kill 'STOP', $self->{pid};
+    my @left = $self->children;
+    kill 'KILL', @left;
+    $self->kill_master;
+
+    return until_ok(10, sub { !grep { alive($_) } @left });
 }
 
 # How many descriptors a process has open.
@@ -401,7 +443,44 @@ sub gate {
     } grep { /\[(?:alert|emerg)\]|Sanitizer|runtime error/ }
       split /\n/, $self->log;
 
+    push @bad, grep { /ngx_ron: lock order: / } split /\n/, $self->log;
+    $self->secrets;
+
     ok(!@bad, 'no alert in the error log') or diag(join "\n", @bad);
+}
+
+# Answers wait here to be looked through together: errors, and metrics.
+my @heard;
+
+sub heard {
+    my ($r) = @_;
+
+    push @heard, join "\n", %{ $r->{headers} }, $r->{body};
+    tell_secrets() if @heard >= 256 || !RonSecrets::owner();
+}
+
+sub tell_secrets {
+    RonSecrets::said('an answer', join "\n", splice @heard);
+}
+
+# No secret is in what this server wrote; it fails where there is one.
+sub secrets {
+    my ($self) = @_;
+
+    tell_secrets();
+
+    my $all = RonSecrets::all();
+    my @found = RonSecrets::found();
+
+    for my $path (glob "$self->{dir}/logs/*.log") {
+        my $text = slurp($path);
+        $text = RonSecrets::without_nginx($text) if $self->{level} eq 'debug';
+        push @found, map { "$path: $_" } RonSecrets::search($text, $all);
+    }
+
+    @found = map { substr($_, 0, 300) } grep { !$self->{told}{$_}++ } @found;
+    if (@found) { fail('no secret is told'); $TOLD = 1 }
+    diag("a token or a key: $_") for @found > 5 ? @found[0 .. 4] : @found;
 }
 
 sub DESTROY {
@@ -423,6 +502,8 @@ sub DESTROY {
 
 END {
     my $code = $?;
+    my $owner = RonSecrets::owner();
+    tell_secrets();
     for my $s (@SERVERS) {
         next unless $s;
         if ($ENV{RON_TEST_LOG}) {
@@ -431,6 +512,14 @@ END {
         $s->DESTROY if $s->{dir} && -d $s->{dir};
     }
     @SERVERS = ();
+
+    # what was found after the last server of the suite had ended
+
+    if ($owner && $code == 0 && !$TOLD && RonSecrets::found()) {
+        diag("a token or a key: $_") for RonSecrets::found();
+        $code = 1;
+    }
+
     $? = $code;
 }
 
@@ -465,7 +554,7 @@ sub token {
     $text =~ tr{+/}{-_};
     $text =~ s/=+$//;
 
-    return $text;
+    return RonSecrets::token($text);
 }
 
 sub field {
@@ -488,6 +577,21 @@ sub field {
 sub get  { my ($s, $path, %o) = @_; $s->http('GET', $path, undef, %o) }
 sub post { my ($s, $path, $body, %o) = @_; $s->http('POST', $path, $body, %o) }
 
+# A metric's value now: that of its first series that has all these labels,
+# as 'queue="work"'; undef where there is none.
+sub metric {
+    my ($self, $name, @labels) = @_;
+
+    my $text = $self->get('/metrics', token => undef)->{body};
+
+    SERIES: for my $series ($text =~ /^\Q$name\E([{ ].*)$/mg) {
+        for (@labels) { next SERIES if index($series, $_) < 0 }
+        return ($series =~ / (\S+)$/)[0];
+    }
+
+    return undef;
+}
+
 # Options: key, token (undef: none), headers {}, type, timeout, sock.
 sub http {
     my ($self, $method, $path, $body, %o) = @_;
@@ -495,7 +599,10 @@ sub http {
     my $sock = $o{sock} || $self->connect($o{timeout});
     $self->send_request($sock, $method, $path, $body, %o);
 
-    return read_response($sock, $method, $o{timeout});
+    my $r = read_response($sock, $method, $o{timeout});
+    heard($r) if $path eq '/metrics';
+
+    return $r;
 }
 
 sub connect {
@@ -503,7 +610,7 @@ sub connect {
 
     return IO::Socket::INET->new(
         PeerAddr => '127.0.0.1', PeerPort => $self->{port},
-        Proto => 'tcp', Timeout => $timeout || 10,
+        Proto => 'tcp', Timeout => slow($timeout || 10),
     ) || die "connect: $!";
 }
 
@@ -519,6 +626,7 @@ sub request_text {
     $h{Authorization} = "Bearer $token"
         if defined $token && !exists $h{Authorization};
     $h{'Idempotency-Key'} = $o{key} if defined $o{key};
+    $h{'Idempotency-Key'} = RonSecrets::key($h{'Idempotency-Key'});
 
     if (defined $body) {
         $h{'Content-Type'} = $o{type} || 'application/json'
@@ -556,7 +664,7 @@ sub send_request {
 sub read_response {
     my ($sock, $method, $timeout) = @_;
 
-    my $end = Time::HiRes::time() + ($timeout || 10);
+    my $end = Time::HiRes::time() + slow($timeout || 10);
     my $buf = ${*$sock}{ron_rest};
     $buf = '' unless defined $buf;
 
@@ -609,7 +717,10 @@ sub read_response {
 
     ${*$sock}{ron_rest} = $buf;
 
-    return { status => $status, headers => \%h, body => $body };
+    my $r = { status => $status, headers => \%h, body => $body };
+    heard($r) if $status < 200 || $status >= 300;
+
+    return $r;
 }
 
 
@@ -668,10 +779,18 @@ sub nonce16 {
         pack('NNNN', $$, time, ++$nonce, int rand 2 ** 32), '');
 }
 
+# A limit of time or memory, for what may be slow.
+
+sub slow {
+    my ($limit) = @_;
+
+    return $limit * $SLOW;
+}
+
 sub until_ok {
     my ($seconds, $cond) = @_;
 
-    my $end = Time::HiRes::time() + $seconds;
+    my $end = Time::HiRes::time() + slow($seconds);
 
     for (;;) {
         my $v = $cond->();
@@ -700,12 +819,49 @@ sub slurp {
     return defined $text ? $text : '';
 }
 
-sub free_port {
-    my $s = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1',
-                                  LocalPort => 0, Proto => 'tcp')
-        or die "no port: $!";
+# A port that nobody listens to and that no connection of somebody's gets by
+# chance: those come from the ephemeral range, these from below it.  Files that
+# run side by side have ranges of their own, each held by a lock for as long as
+# its process lives.
 
-    return $s->sockport;
+my ($lock, @ports);
+
+sub free_port {
+    @ports = port_range() if !@ports;
+
+    while (defined(my $port = shift @ports)) {
+        my $s = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1',
+                                      LocalPort => $port, Proto => 'tcp',
+                                      ReuseAddr => 1);
+        return $port if $s;
+    }
+
+    return free_port();
+}
+
+sub port_range {
+    my ($low) = slurp('/proc/sys/net/ipv4/ip_local_port_range') =~ /(\d+)/;
+    my $n = 32;
+    my $dir = File::Spec->tmpdir . "/ron-ports-$>";
+
+    $low = 32768 if !$low || $low < 16384;
+    mkdir $dir, 0700;
+
+    # most start where nobody else does
+
+    my @starts = map { 10000 + $n * $_ } 0 .. ($low - 10000) / $n - 1;
+    my $first = $$ % @starts;
+
+    for my $start (@starts[$first .. $#starts], @starts[0 .. $first - 1]) {
+        open my $f, '>>', "$dir/$start" or die "$dir/$start: $!";
+
+        if (flock $f, Fcntl::LOCK_EX() | Fcntl::LOCK_NB()) {
+            push @$lock, $f;
+            return $start .. $start + $n - 1;
+        }
+    }
+
+    die "no ports: all of $dir are locked";
 }
 
 

@@ -111,7 +111,7 @@ sub worker_connections {
     return $conf{connections};
 }
 
-sub add_block_preprocessor { push @preprocessors, $_[0] }
+sub add_block_preprocessor { unshift @preprocessors, $_[0] }
 sub add_cleanup_handler    { unshift @cleanups, $_[0] }
 
 sub bail_out {
