@@ -411,9 +411,9 @@ ngx_http_ron_ledger_checkpoint_work(ngx_http_ron_task_t *task)
 {
     ron_status_t  rc;
 
-    rc = ron_store_head_read(task->store, &task->out);
+    rc = ron_api_checkpoint(task->store, task->reader, &task->out);
 
-    if (rc == RON_ENOTFOUND || (rc == RON_OK && task->out.len == 0)) {
+    if (rc == RON_ENOTFOUND) {
         return ngx_http_ron_task_refuse(task, RON_REASON_NOT_FOUND,
                                         "there is no checkpoint yet");
     }

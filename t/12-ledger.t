@@ -328,6 +328,16 @@ is(decode_base64($hash), tree(@leaf), 'its root too');
 like($r->{body}, qr/\n\n\xe2\x80\x94 \Q$origin\E [\w+\/=]+\n\z/,
      'and a signature');
 
+# heads are signed after the answers, and one that was answered is in them
+
+my $late = 0;
+for (1 .. 40) {
+    my $last = json_get(ingest([entry('Mint', 'late', 1)])->{body}, 'seq_end');
+    ($of) = $s->get('/ledger/checkpoint')->{body} =~ /\A[^\n]+\n(\d+)\n/;
+    $late++ if $of < $last;
+}
+is($late, 0, 'holds what was answered before it was asked for');
+
 $s->quit;
 
 done_testing();

@@ -396,6 +396,13 @@ ron_status_t ron_api_consistency(ron_reader_t *reader, ron_digest_t digest,
     uint64_t from, uint64_t to, ron_buf_t *out);
 
 /*
+ * The signed note of the newest checkpoint: of all that the journal holds, when
+ * it is signed in time.  RON_ENOTFOUND when there is none.
+ */
+ron_status_t ron_api_checkpoint(ron_store_t *store, ron_reader_t *reader,
+    ron_buf_t *out);
+
+/*
  * A receipt with its proof: {"entry" (base64), "leaf", "size", "path",
  * "checkpoint"}.  The size is that of the newest signed checkpoint, or the
  * head's when there is none that holds the entry; then "checkpoint" is null.

@@ -498,6 +498,30 @@ ron_api_head(ron_store_t *store, uint64_t seq, ron_buf_t *note, uint64_t *size)
 }
 
 
+/*
+ * Of whom an answer was read before, the head that is read now holds it.  Where
+ * nobody signs any more, the newest that there is.
+ */
+
+ron_status_t
+ron_api_checkpoint(ron_store_t *store, ron_reader_t *reader, ron_buf_t *out)
+{
+    uint64_t      size, held;
+    ron_hash_t    root;
+    ron_status_t  rc;
+
+    rc = ron_api_size(reader, &size, &root);
+
+    if (rc == RON_OK && size != 0
+        && ron_api_head(store, size, out, &held) != RON_OK)
+    {
+        rc = ron_store_head_read(store, out);
+    }
+
+    return rc == RON_OK && out->len == 0 ? RON_ENOTFOUND : rc;
+}
+
+
 ron_status_t
 ron_api_receipt_proof(ron_store_t *store, ron_reader_t *reader,
     ron_nodes_t *nodes, uint64_t seq, ron_buf_t *out)
