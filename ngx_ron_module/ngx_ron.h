@@ -165,6 +165,9 @@ void ngx_ron_slot_sweep(void);
 void ngx_ron_count_n(ron_metric_t metric, ngx_uint_t s, ngx_uint_t a,
     ngx_uint_t b, ngx_uint_t c, uint64_t n);
 
+/* Whether the worker user can walk down to a directory, if there is one. */
+ngx_int_t ngx_ron_check_enter(ngx_cycle_t *cycle, ngx_str_t *dir);
+
 /* Before the first start takes its listeners. */
 void ngx_ron_listen_clean(ngx_cycle_t *cycle);
 

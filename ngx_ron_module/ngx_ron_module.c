@@ -4,6 +4,7 @@
 #include "ron_digest.h"
 #include "ron_port.h"
 
+#include <sys/fsuid.h>
 
 
 #define NGX_RON_MAGIC  0x726f6e31
@@ -661,6 +662,10 @@ ngx_ron_init_dir(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
         return NGX_OK;
     }
 
+    if (ngx_ron_check_enter(cycle, &rcf->dir) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     if (ngx_file_info(rcf->dir.data, &fi) == NGX_FILE_ERROR) {
 
         if (ngx_errno == NGX_ENOENT) {
@@ -683,6 +688,66 @@ ngx_ron_init_dir(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
                       "the ledger's directory \"%V\" is open to others "
                       "(mode 0%ui%ui%ui), it must be 0700",
                       &rcf->dir, ngx_ron_mode(&fi));
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * Root gets everywhere, and the helper, which could not, would say so once a
+ * second and serve nobody.  So the master looks with the worker user's rights,
+ * groups too: the kernel knows of lists and mounts that a mode does not show.
+ */
+
+ngx_int_t
+ngx_ron_check_enter(ngx_cycle_t *cycle, ngx_str_t *dir)
+{
+    int               n;
+    gid_t            *groups;
+    ngx_err_t         err;
+    ngx_uint_t        taken;
+    ngx_file_info_t   fi;
+    ngx_core_conf_t  *ccf;
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
+
+    if (geteuid() != 0 || ccf->username == NULL) {
+        return NGX_OK;
+    }
+
+    n = ngx_max(getgroups(0, NULL), 0);
+
+    groups = ngx_palloc(cycle->pool, (n + 1) * sizeof(gid_t));
+    if (groups == NULL) {
+        return NGX_ERROR;
+    }
+
+    /* who may not take groups has none as a worker either */
+
+    taken = getgroups(n, groups) == n
+            && initgroups(ccf->username, ccf->group) == 0;
+
+    (void) setfsgid(ccf->group);
+    (void) setfsuid(ccf->user);
+
+    err = ngx_file_info(dir->data, &fi) == NGX_FILE_ERROR ? ngx_errno : 0;
+
+    (void) setfsuid(geteuid());
+    (void) setfsgid(getegid());
+
+    if (taken && setgroups(n, groups) == -1) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
+                      "setgroups() failed");
+        return NGX_ERROR;
+    }
+
+    if (err == NGX_EACCES) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "the worker user %s cannot enter \"%V\": choose "
+                      "another directory, or open those above it (chmod o+x)",
+                      ccf->username, dir);
         return NGX_ERROR;
     }
 

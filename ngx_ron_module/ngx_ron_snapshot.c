@@ -283,6 +283,10 @@ ngx_ron_snapshot_check(ngx_cycle_t *cycle, ngx_ron_snapshot_conf_t *scf)
 {
     ngx_file_info_t  fi;
 
+    if (ngx_ron_check_enter(cycle, &scf->dir) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     if (ngx_file_info(scf->dir.data, &fi) == NGX_FILE_ERROR) {
 
         if (ngx_errno == NGX_ENOENT) {

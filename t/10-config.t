@@ -46,6 +46,69 @@ use RonTest;
 }
 
 
+# a ledger that the worker user cannot enter
+
+SKIP: {
+    skip 'only root has another user for its workers', 11 if $> != 0;
+
+    my $s = RonTest->new;
+    my $dir = $s->dir . '/locked';
+    my $why = qr/the\ worker\ user\ nobody\ cannot\ enter\ "\Q$dir\E\/ledger":
+                 .*\(chmod\ o\+x\)/x;
+
+    mkdir $dir, 0700 or die "$dir: $!";
+    $s->{ledger} = "sqlite:$dir/ledger";
+
+    for my $what ('a ledger to be made', 'one that is there') {
+        my ($code, $said) = $s->test_config;
+        isnt($code, 0, "$what, out of the workers' reach, is refused");
+        like($said, $why, 'with its path and what to do');
+        ($code, $said) = $s->nginx();
+        isnt($code, 0, 'not only by nginx -t');
+        like($said, $why, 'with the same words');
+        mkdir "$dir/ledger", 0700;
+    }
+
+    ok(!-s $s->dir . '/nginx.pid', 'and nothing runs')
+        or ($s->{pid}) = RonTest::slurp($s->dir . '/nginx.pid') =~ /(\d+)/;
+    is(join(' ', glob "$dir/ledger/*"), '', 'nor was anything made');
+
+    # by a group of the worker user's it is reached
+
+    my $group = getgrnam 'nogroup';
+    chown 0, $group, $dir;
+    chmod 0710, $dir;
+    my ($code, $said) = $s->test_config;
+    is($code, 0, 'its groups count') or diag($said);
+}
+
+# and one that becomes so stays as it is
+
+SKIP: {
+    skip 'only root has another user for its workers', 6 if $> != 0;
+
+    my $s = RonTest->new;
+    my $dir = $s->dir . '/closed';
+
+    mkdir $dir, 0711 or die "$dir: $!";
+    chmod 0711, $dir;
+    $s->{ledger} = "sqlite:$dir/ledger";
+    ok($s->start, 'a ledger that workers can enter');
+
+    my $helper = $s->helper;
+    chmod 0700, $dir;
+    kill 'HUP', $s->{pid};
+    ok(until_ok(10, sub { $s->log =~ /the worker user nobody cannot enter/ }),
+       'when they cannot any more, a reload is refused');
+    $s->allow(qr/the worker user nobody cannot enter/);
+    is($s->helper, $helper, 'and the helper stays');
+    chmod 0711, $dir;
+    ok($s->reload, 'the next reload is taken');
+    is($s->get('/readyz')->{status}, 200, 'and the ledger is ready');
+    $s->quit;
+}
+
+
 # a keys file that others may read
 
 {

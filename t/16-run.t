@@ -136,6 +136,28 @@ like(substr(RonTest::slurp("$dir/data/logs/error.log"), $before),
 ok(!kill(0, $master), 'and its master has ended');
 undef $s;
 
+# a directory that the worker user cannot enter is refused before anything runs
+
+SKIP: {
+    skip 'only root has another user for its workers', 5 if $> != 0;
+
+    my $locked = File::Temp::tempdir('ron-run-XXXXXX', TMPDIR => 1,
+                                     CLEANUP => 1);
+    local $ENV{RON_DATA} = "$locked/data";
+
+    for my $verb (qw(start run)) {
+        $out = `tools/run.sh $verb 2>&1`;
+        isnt($?, 0, "$verb: data out of the workers' reach is refused");
+        like($out, qr/^run:\ the\ worker\ user\ [\w-]+\ cannot\ enter
+                      \ \Q$locked\E\/data:\ .*RON_DATA.*\(chmod\ o\+x\)$/mx,
+             'with its path and what to do');
+    }
+
+    is(join(' ', grep { !-d } glob "$locked/data/*"), '', 'and nothing runs')
+        or system('tools/run.sh stop >/dev/null 2>&1');
+}
+
+
 # what a tree has after `make run` and a verifier holds keys, and is no change
 
 SKIP: {

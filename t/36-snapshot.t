@@ -264,6 +264,16 @@ for my $bad ([ "ron_snapshot_dir $dir/x max=0;", 'max=1 to max=1000' ],
     like($said, qr/\Q$bad->[1]\E/, 'with what is wrong');
 }
 
+SKIP: {
+    skip 'only root has another user for its workers', 1 if $> != 0;
+
+    mkdir "$dir/locked", 0700;
+    my $s = RonTest->new(main => "ron_snapshot_dir $dir/locked/x;");
+    like(($s->test_config)[1],
+         qr{the worker user nobody cannot enter "\Q$dir\E/locked/x"},
+         'nor a directory that workers cannot enter');
+}
+
 my $self = RonTest->new;
 $self->{main} = 'ron_snapshot_dir ' . $self->dir . '/ledger;';
 like(($self->test_config)[1], qr/directory of the ledger itself/,
