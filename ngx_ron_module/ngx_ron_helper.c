@@ -340,9 +340,10 @@ ngx_ron_helper_quit(void)
 
 
 /*
- * Connected, and of our own master: those that have a slot in our zone.  With
- * a binary upgrade the workers of the other master are connected as well, and
- * stay: its helper waits for our lock, and they go on with that one.
+ * Of our own master: those that have a slot in our zone.  They need not be
+ * connected yet, who waits for the ledger has met nobody.  And who is connected
+ * need not be ours: with a binary upgrade the workers of the other master stay,
+ * its helper waits for our lock, and they go on with that one.
  */
 
 static uint64_t
@@ -351,9 +352,8 @@ ngx_ron_helper_workers(void)
     uint32_t             owners;
     ron_service_stat_t   stat;
 
-    ron_service_stat(ngx_ron_helper_service, &stat);
-
     if (ngx_ron_zone() == NULL) {
+        ron_service_stat(ngx_ron_helper_service, &stat);
         return stat.connections;
     }
 
@@ -363,7 +363,7 @@ ngx_ron_helper_workers(void)
         owners--;
     }
 
-    return ngx_min(stat.connections, (uint64_t) owners);
+    return owners;
 }
 
 

@@ -165,6 +165,37 @@ ok(until_ok(10, sub {
 $s->quit;
 
 
+# ---- before it has the ledger ------------------------------------------------
+
+# a reload and a quit: the new helper still waits for the one before
+
+$s = RonTest->new(workers => 1, main => 'ron_drain_deadline 5s;');
+$s->start or BAIL_OUT('no server');
+
+my $before = $s->helper;
+ok(freeze($before), 'a helper is stopped');
+ok($s->reload, 'a reload');
+ok(until_ok(10, sub { $s->log =~ /ron: ledger is following/ }),
+   'its successor waits for the ledger');
+
+my $half = $s->connect;
+my $text = $s->request_text('POST', '/v1/issue', { to => 'a', asset => 'ron',
+    amount_minor => '1' }, key => 'half');
+
+syswrite $half, substr $text, 0, -1;
+ok(until_ok(10, sub {
+    metric($s, 'wallet_inflight{service="wallet",endpoint="issue"}')
+}), 'half a request');
+kill 'QUIT', $s->{pid};
+ok(until_ok(10, sub { $s->log =~ /ron: waiting for \d workers/ }),
+   'told to quit, it waits for a worker that it has not met');
+kill 'CONT', $before;
+syswrite $half, substr $text, -1;
+is(RonTest::read_response($half)->{status}, 200, 'the request is answered');
+close $half;
+$s->quit;
+
+
 # ---- too long ---------------------------------------------------------------
 
 $s = RonTest->new(workers => 1,
