@@ -46,6 +46,8 @@ BLAKE3_LIBS   := $(BLAKE3_DIR)/libblake3.a
 BLAKE3_LIB    := $(BLAKE3_DIR)/libblake3.a
 endif
 
+export RON_BLAKE3_LIBS = $(BLAKE3_LIBS)
+
 comma    := ,
 
 SRC_DIRS := $(patsubst %/,%,$(sort $(wildcard src/*/)))
@@ -222,7 +224,8 @@ UNIT_TEST = t/01-unit.t
 
 ASAN_FLAGS = -fsanitize=address,undefined -fno-sanitize-recover=all \
              -fno-omit-frame-pointer
-ASAN_TESTS = $(UNIT_TEST) $(sort t/36-observability.t \
+ASAN_TESTS = $(UNIT_TEST) $(sort t/06-ronctl.t t/07-format.t \
+             t/36-observability.t $(wildcard t/http/*.t) \
              $(filter-out t/05-% t/16-% t/17-% t/43-chaos.t \
              t/44-% t/50-% t/60-% t/62-%, \
              $(shell grep -lE '^(use|require) RonTest' t/*.t)))

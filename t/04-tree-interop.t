@@ -9,6 +9,7 @@ use strict;
 use warnings;
 
 use lib 't/lib';
+use RonCompile;
 use RonNpm;
 
 use File::Temp;
@@ -18,7 +19,6 @@ my $package = '@transmute/rfc9162';
 my $version = '0.0.5';
 
 my $build = $ENV{RON_BUILD} || 'build';
-my $cc = $ENV{CC} || 'cc';
 my $here = 't/unit/tree_interop';
 
 plan skip_all => "no $build/libron.a" if !-e "$build/libron.a";
@@ -32,7 +32,8 @@ my $module = "$modules/$package";
 my $dir = File::Temp->newdir;
 my $program = "$dir/tree_interop";
 
-ok(compile(), "$here/tree_interop.c is compiled") or BAIL_OUT('no program');
+ok(RonCompile::with_libron($program, "$here/tree_interop.c"),
+   "$here/tree_interop.c is compiled") or BAIL_OUT('no program');
 
 my @ours = run($program);
 cmp_ok(scalar @ours, '>', 1000, 'answers to compare');
@@ -99,19 +100,6 @@ sub ask {
 
     return run('sh', '-c', 'exec node "$1" "$2" <"$3"', 'sh',
                "$here/theirs.js", $module, $questions->filename);
-}
-
-
-sub compile {
-    my $bundled = "$build/libblake3.a";
-    my $blake3 = -e $bundled ? $bundled : `pkg-config --libs libblake3`;
-    my $includes = join ' ', map { "-I$_" } glob 'src/*';
-
-    chomp $blake3;
-
-    return system("$cc -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror"
-                  . " $includes $here/tree_interop.c -o $program"
-                  . " $build/libron.a $blake3 -lcrypto -lpthread") == 0;
 }
 
 

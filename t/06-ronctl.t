@@ -6,6 +6,9 @@
 use strict;
 use warnings;
 
+use lib 't/lib';
+use RonCompile;
+
 use File::Temp qw(tempdir);
 use JSON::PP qw(decode_json);
 use POSIX ();
@@ -729,14 +732,8 @@ main(int argc, char **argv)
            || ron_store_mark_write(store, ron_cstr(argv[2])) != RON_OK;
 }
 END
-    my $cc = $ENV{CC} || 'cc';
-    my $blake3 = -e "$build/libblake3.a" ? "$build/libblake3.a"
-        : '-lblake3';
-    my $includes = join ' ', map { "-I$_" } glob 'src/*';
-
-    system("$cc -D_GNU_SOURCE $includes -o $program $program.c "
-           . "$build/libron.a $blake3 -lsqlite3 -lyajl -lcrypto -lz -lzstd "
-           . '-lpthread') == 0 or BAIL_OUT('no program that marks');
+    RonCompile::with_libron($program, "$program.c")
+        or BAIL_OUT('no program that marks');
 
     is(system($program, $where, $reason), 0, 'marked');
 

@@ -9,12 +9,13 @@
 use strict;
 use warnings;
 
+use lib 't/lib';
+use RonCompile;
+
 use File::Temp qw(tempdir);
 use Test::More;
 
 my $path = 'docs/OBSERVABILITY.md';
-my $build = $ENV{RON_BUILD} || 'build';
-my $cc = $ENV{CC} || 'gcc';
 my $dir = tempdir(CLEANUP => 1);
 my $text = slurp($path);
 my $table = table();
@@ -126,12 +127,7 @@ main(void)
 EOC
     close($c) or die $!;
 
-    my $includes = join ' ', map { "-I$_" } glob 'src/*';
-
-    my $san = $ENV{RON_SAN} || '';          # what libron was built with
-
-    system("$cc $san -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror $includes"
-           . " $program.c $build/libron.a -lpthread -lcrypto -o $program") == 0
+    RonCompile::with_libron($program, "$program.c")
         or BAIL_OUT('the metrics do not compile');
 
     return scalar `$program`;

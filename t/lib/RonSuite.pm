@@ -50,7 +50,8 @@ sub import {
                                                      1 .. 32 }, 'RonTest';
     keys_file();
 
-    $ENV{TEST_NGINX_BINARY} ||= $RonTest::NGINX;
+    $ENV{TEST_NGINX_BINARY} ||= $ENV{RON_PRELOAD} ? preloaded()
+                                                  : $RonTest::NGINX;
     $ENV{TEST_NGINX_SERVROOT} = "$DIR/root";
     $ENV{TEST_NGINX_RON_DIR} = $DIR;
     $ENV{TEST_NGINX_SERVER_PORT} = RonTest::free_port();
@@ -68,6 +69,19 @@ sub import {
 
     # at debug a megabyte of log a second would be read for each pattern
     $ENV{TEST_NGINX_LOG_LEVEL} ||= 'info';
+}
+
+# An nginx that gets a sanitizer's runtime first.
+sub preloaded {
+    my $path = "$DIR/nginx";
+
+    open my $f, '>', $path or die "$path: $!";
+    print $f "#!/bin/sh\n"
+        . "LD_PRELOAD='$ENV{RON_PRELOAD}' exec $RonTest::NGINX \"\$@\"\n";
+    close $f or die "$path: $!";
+    chmod 0755, $path;
+
+    return $path;
 }
 
 sub keys_file {
