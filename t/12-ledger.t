@@ -101,6 +101,14 @@ is(ingest(\@batch, idem_id => 'run-1')->{body}, $body,
 is(ingest([entry('Mint', 'b', 1)], idem_id => 'run-1')->{status}, 409,
    'and another batch');
 
+my @some = (entry('Burn', 'nobody', 1), entry('Mint', 'b', 2));
+$body = ingest(\@some, idem_id => 'run-2')->{body};
+ok($s->reload && ingest([entry('Mint', 'b', 3)])->{status} == 200,
+   'a reload, and another commit');
+$r = ingest(\@some, idem_id => 'run-2');
+is($r->{status}, 207, 'a part of a batch again');
+is($r->{body}, $body, 'is answered as before');
+
 $r = ingest([entry('Conjure', 'a', 1)]);
 is($r->{status}, 400, 'a kind that is none');
 is(json_get($r->{body}, 'reason'), 'unknown_kind', 'is named so');

@@ -42,6 +42,8 @@ static void ron_service_backpressure(ron_service_t *s);
 static bool ron_service_expiry_due(ron_service_t *s, uint64_t now_us);
 static void ron_service_answer_batch(ron_service_t *s,
     const ron_batch_t *batch);
+static ron_status_t ron_service_head(ron_service_t *s,
+    const ron_batch_t *batch, uint32_t i, ron_msg_batch_t *head);
 static void ron_service_published(ron_service_t *s, const ron_batch_t *batch);
 static void ron_service_waits_flush(ron_service_t *s);
 static void ron_service_wait_answer(ron_service_t *s, const ron_wait_t *wait);
@@ -500,7 +502,6 @@ ron_service_answer_batch(ron_service_t *s, const ron_batch_t *batch)
     ron_status_t      status;
     ron_msg_batch_t   head;
 
-    head = (ron_msg_batch_t) { s->root, s->seq, s->time_ms };
     s->work_n -= batch->work_n;
 
     for (i = 0; i < batch->unit_n; i++) {
@@ -519,7 +520,12 @@ ron_service_answer_batch(ron_service_t *s, const ron_batch_t *batch)
         }
 
         ron_buf_reset(&s->scratch);
-        status = ron_msg_outcome_put(&s->scratch, &head, &batch->outcomes[i]);
+        status = ron_service_head(s, batch, i, &head);
+
+        if (status == RON_OK) {
+            status = ron_msg_outcome_put(&s->scratch, &head,
+                                         &batch->outcomes[i]);
+        }
 
         if (status == RON_OK) {
             ron_service_answer(s, &item->reply, RON_FRAME_OUTCOME,
@@ -531,6 +537,40 @@ ron_service_answer_batch(ron_service_t *s, const ron_batch_t *batch)
 
         ron_item_free(item);
     }
+}
+
+
+/*
+ * The tree that a unit is answered with: that after its batch; of an ingest
+ * that comes again, that of then, whatever was committed since.  By now what
+ * it repeats is durable, or was decided in this very batch.
+ */
+
+static ron_status_t
+ron_service_head(ron_service_t *s, const ron_batch_t *batch, uint32_t i,
+    ron_msg_batch_t *head)
+{
+    uint64_t              seq;
+    const ron_outcome_t  *out;
+
+    *head = (ron_msg_batch_t) { s->root, s->seq, s->time_ms };
+    out = &batch->outcomes[i];
+
+    if (!out->replayed || batch->units[i]->type != RON_UNIT_INGEST) {
+        return RON_OK;
+    }
+
+    seq = 0;
+
+    for (uint32_t k = 0; k < out->result_n && seq == 0; k++) {
+        seq = out->results[k].seq;
+    }
+
+    if (seq == 0 || seq >= batch->seq) {
+        return RON_OK;
+    }
+
+    return ron_engine_root(s->engine, seq, &head->root);
 }
 
 

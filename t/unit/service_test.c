@@ -1388,6 +1388,113 @@ test_batch_key(void)
 }
 
 
+static uint64_t
+test_send(tc_t *tc, const ron_buf_t *wire)
+{
+    uint64_t  call;
+
+    call = ron_client_call(tc->c);
+    RON_ASSERT(ron_client_unit_wire(tc->c, call, ron_buf_str(wire))
+               == RON_OK);
+
+    return call;
+}
+
+
+/* The root that an answer names. */
+
+static ron_hash_t
+test_root(const answer_t *a)
+{
+    ron_result_t     results[4];
+    ron_outcome_t    outcome;
+    ron_msg_batch_t  batch;
+
+    memset(&batch, 0, sizeof(batch));
+
+    RON_ASSERT(a != NULL && a->type == RON_FRAME_OUTCOME
+               && ron_msg_outcome_get(ron_buf_str(&a->payload), &batch,
+                                      &outcome, results, 4) == RON_OK
+               && outcome.reason == RON_REASON_OK);
+
+    return batch.root;
+}
+
+
+/*
+ * An ingest that comes again is answered with the root of then: sent at once,
+ * decided while the first is being written, and when much else was committed.
+ */
+
+static void
+test_repeated(void)
+{
+    tc_t                *tc;
+    uint64_t             call[4];
+    ron_buf_t            wire;
+    ron_hash_t           root[4], now;
+    ron_unit_t           unit;
+    ron_entry_t          op;
+    ron_service_t       *s;
+    ron_service_conf_t   conf;
+
+    test_conf(&conf, "repeated");
+    conf.commit_delay_us = 400000;
+    s = test_start(&conf);
+    tc = tc_make();
+    ron_buf_init(&wire, 0);
+    (void) test_one(tc, RON_KIND_MINT, "alice", NULL, 1, 0);
+
+    memset(&op, 0, sizeof(op));
+    op.kind = RON_KIND_MINT;
+    op.fields = RON_F_ASSET | RON_F_ACCOUNT | RON_F_AMOUNT | RON_F_ID
+                | RON_F_NONCE16 | RON_F_SOURCE;
+    op.asset = ron_str("ron");
+    op.account = ron_str("alice");
+    op.id = ron_str("run-1");
+    op.amount = 5;
+
+    memset(&unit, 0, sizeof(unit));
+    unit.type = RON_UNIT_INGEST;
+    unit.key = ron_str("run");
+    unit.op_n = 1;
+    unit.ops = &op;
+    RON_ASSERT(ron_unit_encode(&unit, &wire) == RON_OK);
+
+    tc->answer_n = 0;
+    call[0] = test_send(tc, &wire);
+    call[1] = test_send(tc, &wire);
+    (void) tc_pump(tc, 50);
+    ron_sleep_us(50000);
+
+    /* many are decided beside what is being written */
+
+    call[2] = test_send(tc, &wire);
+    test_sent(tc, 70);
+    ok(tc_find(tc, call[0]) == NULL, "an ingest is being written");
+
+    for (unsigned i = 0; i < 3; i++) {
+        root[i] = test_root(tc_wait(tc, call[i]));
+    }
+
+    (void) test_one(tc, RON_KIND_MINT, "alice", NULL, 2, 0);
+    now = test_root(&tc->answers[0]);
+
+    tc->answer_n = 0;
+    call[3] = test_send(tc, &wire);
+    root[3] = test_root(tc_wait(tc, call[3]));
+
+    ok(ron_hash_eq(&root[1], &root[0]), "twice at once: one root");
+    ok(ron_hash_eq(&root[2], &root[0]), "again while it is written");
+    ok(ron_hash_eq(&root[3], &root[0]), "and when it is long done");
+    ok(!ron_hash_eq(&now, &root[0]), "where the root of now is another");
+
+    ron_buf_free(&wire);
+    tc_free(tc);
+    test_stop(s);
+}
+
+
 static void
 test_preval_bytes(void)
 {
@@ -2388,6 +2495,7 @@ main(void)
     test_company();
     test_undurable();
     test_batch_key();
+    test_repeated();
     test_asked();
     test_heads();
     test_preval_bytes();
