@@ -78,6 +78,7 @@ is($sum->{open}, 0, 'nothing is left without an answer');
 
 # so many deaths are a crash loop, and it says so; it works all the same
 $c->judge('abuse', ready => 0);
+$c->used(qw(ingested expired committed unknown final));
 
 my $before = $c->{judged}->rate($calm_from, $calm_to);
 my $during = $c->{judged}->rate($from, $to);

@@ -174,6 +174,7 @@ sub deaths {
 
         $c->done(now => 1);
         $c->judge("deaths $round", quit => $round == $rounds, ready => 0);
+        $c->used(qw(ingested expired committed unknown final));
     }
 }
 
@@ -535,7 +536,10 @@ sub entries {
 }
 
 sub damage {
-    my $c = RonChaos->new(load => { @load, a => 60 },
+    # no hold may expire between the last answer and the death of all: its end
+    # would be in no published head, and to lose it no damage that shows
+
+    my $c = RonChaos->new(load => { @load, a => 60, x => 0 },
         main => 'ron_checkpoint 1000; ron_tag_memory 64k; ron_key_memory 64k;');
     my $s = $c->{s};
     my $dir = $c->ledger;

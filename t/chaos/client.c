@@ -7,19 +7,24 @@
  *
  * The client is unpleasant on purpose: it hangs up early, sends again under
  * the same key, sends the same at once on two connections, lets the nonces of
- * one account overtake each other, replays what was answered long ago, and
- * tries other payments under keys that are taken.
+ * one account overtake each other, replays what was answered long ago, tries
+ * other payments under keys that are taken, and gives some up without an
+ * answer.  What became of a key it also asks.
  *
  *     client -p PORT -t TOKENFILE -o HISTORY [-c CONNECTIONS] [-a ACCOUNTS]
- *            [-s SECONDS] [-e SETTLE] [-n NAME] [-S SEED] [-r RATE] [-g] [-m]
+ *            [-s SECONDS] [-e SETTLE] [-n NAME] [-S SEED] [-r RATE] [-f FINAL]
+ *            [-x EXPIRY] [-g] [-m]
  *
  *     -g   gentle: nothing unpleasant, only what failed is sent again
  *     -m   a worker may have no memory: a 500 says nothing, and is asked again
+ *     -x   some holds expire after EXPIRY seconds (1), or twice that; 0: none do
+ *     -f   in the end, what was refused or given up is asked for when FINAL ms
+ *          have passed since it was sent: "unknown" may be for good by then
  *
  * After SECONDS, or SIGTERM, nothing new is begun.  What has no final answer
- * is sent again for up to SETTLE seconds, and what is remembered is replayed
- * once more.  The last line says what happened; the exit code is 0 unless
- * the client itself could not go on.
+ * is sent again for up to SETTLE seconds, what is remembered is replayed once
+ * more, and what was refused or given up is asked for.  The last line says what
+ * happened; the exit code is 0 unless the client itself could not go on.
  *
  * A connection that is kept alive may be closed by a server that ends, before
  * a byte of the next answer: that is `lost`, and the request is sent again
@@ -33,13 +38,14 @@
  *
  * A line of the history, separated by tabs:
  *
- *     kind      W an operation, R a read, M another body under a taken key
+ *     kind      W an operation, R a read, M another body under a taken key,
+ *               O a question what became of an operation
  *     number    of the operation
  *     begin end of the attempt, in us of the monotonic clock
  *     status    of the answer; 0 hung up on; -1 the client did not wait
  *     replayed  1 if the answer said so
- *     tag       entity tag, or -
- *     path key body answer
+ *     tag       entity tag, or -; of a question the age that it named
+ *     path key body answer; of a question those of the operation
  */
 
 #include <errno.h>
@@ -63,6 +69,7 @@
 #define CLIENT_ACCOUNTS  4096
 #define CLIENT_BODY      1024
 #define CLIENT_KEEP      32768              /* operations to replay */
+#define CLIENT_LEFT      256                /* refused or given up */
 #define CLIENT_HOLDS     4096
 #define CLIENT_IN        65536
 #define CLIENT_WAIT_US   7000000            /* longer than any deadline */
@@ -73,7 +80,8 @@
 typedef enum {
     OP_OPEN = 0,
     OP_DONE,
-    OP_REFUSED
+    OP_REFUSED,
+    OP_LEFT                                 /* given up, nobody knows */
 } op_state_t;
 
 
@@ -82,15 +90,19 @@ typedef struct op_s  op_t;
 struct op_s {
     uint64_t        id;
     op_state_t      state;
-    char            kind;                   /* W, R, M */
+    char            kind;                   /* W, R, M, O */
     bool            queued;
     bool            kept;
     bool            funds;
+    uint32_t        entries;                /* of an ingest */
     bool            unheard;                /* was lost, and nothing else */
     uint32_t        flying;
     uint32_t        attempts;
     int32_t         account;                /* whose nonce it has, or -1 */
+    int32_t         scope;                  /* whose key it is, or -1 */
     uint64_t        due_us;
+    uint64_t        sent_us;                /* the last of it, ever */
+    uint64_t        age_ms;                 /* that a question named */
     op_t           *next;
     char            path[128];
     char            key[48];
@@ -112,6 +124,12 @@ typedef struct {
     char            out[4096];
     char            in[CLIENT_IN];
 } conn_t;
+
+
+typedef struct {
+    char            txid[40];
+    int32_t         account;
+} hold_t;
 
 
 typedef struct {
@@ -139,6 +157,8 @@ static uint32_t      account_n = 200;
 static double        run_seconds = 5;
 static double        settle_seconds = 30;
 static double        rate;
+static uint64_t      final_us;
+static uint64_t      expiry_s = 1;
 static const char   *name = "x";
 static bool          gentle;
 static bool          starving;
@@ -149,7 +169,9 @@ static queue_t       again;                 /* in the order of their time */
 static queue_t       twice;                 /* at once, on another connection */
 static op_t         *kept[CLIENT_KEEP];
 static uint32_t      kept_n;
-static char          holds[CLIENT_HOLDS][40];
+static op_t         *left[CLIENT_LEFT];
+static uint32_t      left_n;
+static hold_t        holds[CLIENT_HOLDS];
 static uint32_t      hold_n;
 static uint64_t      nonces[CLIENT_ACCOUNTS];
 static uint32_t      busy[CLIENT_ACCOUNTS];
@@ -158,11 +180,12 @@ static uint64_t      op_last;
 static uint64_t      open_n;
 static uint32_t      to_fund;
 static uint32_t      to_replay;
+static uint32_t      to_ask;
 static volatile sig_atomic_t  stopping;
 
 static struct {
     uint64_t  ok, replayed, refused, later, lost, gone, reads, attempts, bad;
-    uint64_t  fresh, cut, unheard;
+    uint64_t  fresh, cut, unheard, asked, left;
 } count;
 
 
@@ -259,6 +282,7 @@ op_new(char kind)
     op->id = ++op_last;
     op->kind = kind;
     op->account = -1;
+    op->scope = -1;
     (void) snprintf(op->key, sizeof(op->key), "%s-%llu", name,
                     (unsigned long long) op->id);
 
@@ -281,7 +305,7 @@ op_free(op_t *op)
 
 /* Keeps a finished operation, in the place of an older one. */
 static void
-op_keep(op_t *op)
+op_keep(op_t *op, op_t **place, uint32_t *n, uint32_t max)
 {
     op_t      *old;
     uint32_t  i;
@@ -290,9 +314,9 @@ op_keep(op_t *op)
         return;
     }
 
-    i = kept_n < CLIENT_KEEP ? kept_n++ : (uint32_t) draw(CLIENT_KEEP);
-    old = kept[i];
-    kept[i] = op;
+    i = *n < max ? (*n)++ : (uint32_t) draw(max);
+    old = place[i];
+    place[i] = op;
     op->kept = true;
 
     if (old != NULL) {
@@ -322,7 +346,12 @@ op_settled(op_t *op, op_state_t state)
     op->state = state;
 
     if (state == OP_DONE) {
-        op_keep(op);
+        op_keep(op, kept, &kept_n, CLIENT_KEEP);
+
+    } else if (op->scope >= 0 && !stopping
+               && (state == OP_LEFT || left_n < CLIENT_LEFT / 2))
+    {
+        op_keep(op, left, &left_n, CLIENT_LEFT);
     }
 }
 
@@ -367,6 +396,8 @@ op_issue(op_t *op, uint32_t to, uint64_t amount)
     op_body(op, "/v1/issue", "{\"to\":\"%s%u\",\"asset\":\"ron\","
             "\"amount_minor\":\"%llu\"}", name, to,
             (unsigned long long) amount);
+
+    op->scope = (int32_t) to;
 }
 
 
@@ -396,10 +427,135 @@ op_batch(op_t *op, uint32_t from)
 }
 
 
+/* One more entry of an ingest; its id ends with its place. */
+static void
+op_entry(op_t *op, const char *kind, uint32_t account, int32_t to,
+    uint64_t amount)
+{
+    size_t             len, i;
+    uint32_t           n;
+    char               nonce[25], whom[80];
+    static const char  digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "abcdefghijklmnopqrstuvwxyz0123456789+/";
+
+    len = strlen(op->body);
+    n = op->entries++;
+
+    for (i = 0; i < 21; i++) {
+        nonce[i] = digits[draw(64)];
+    }
+
+    /* two of the last digit's bits count */
+    nonce[21] = "AQgw"[draw(4)];
+    memcpy(nonce + 22, "==", 3);
+
+    whom[0] = '\0';
+
+    if (to >= 0) {
+        (void) snprintf(whom, sizeof(whom), "\"to\":\"%s%d\",", name, to);
+    }
+
+    (void) snprintf(op->body + len, sizeof(op->body) - len,
+        "%s{\"id\":\"%s.%u\",\"ts\":%llu,\"kind\":\"%s\","
+        "\"account\":\"%s%u\",%s\"amount\":\"%llu\",\"nonce\":\"%s\","
+        "\"v\":1}", n ? "," : "", op->key, n, (unsigned long long) op->id,
+        kind, name, account, whom, (unsigned long long) amount, nonce);
+}
+
+
+/* Two or three legs in, or out, and one that balances them. */
+static void
+op_posting(op_t *op, uint32_t from, uint32_t to)
+{
+    bool      in;
+    uint32_t  i, n;
+    uint64_t  amount, sum;
+
+    in = draw(2);
+    n = 1 + (uint32_t) draw(2);
+    sum = 0;
+
+    if (in) {
+        op_entry(op, "Debit", from, -1, 100);
+    }
+
+    for (i = 0; i < n; i++) {
+        amount = in ? (i + 1 < n ? 1 + draw(98) : 100 - sum) : 1 + draw(90);
+        op_entry(op, in ? "Credit" : "Debit",
+                 (in ? to + i : from + i) % account_n, -1, amount);
+        sum += amount;
+    }
+
+    if (!in) {
+        /* it may not balance, as little as other things may be covered */
+        op_entry(op, "Credit", to, -1, sum + (draw(16) == 0));
+    }
+}
+
+
+/*
+ * Entries of the ledger itself: no nonces that count, and no scope.  Without
+ * an idem_id each entry is known by its id alone, and what was refused may be
+ * accepted when it comes again.
+ */
+static void
+op_ingest(op_t *op, uint32_t from, uint32_t to)
+{
+    bool      keyed;
+    size_t    len;
+    uint32_t  i, n;
+    uint64_t  amount;
+
+    keyed = draw(4) != 0;
+    n = 1 + (uint32_t) draw(3);
+
+    op_body(op, "/ledger/ingest", "{\"atomic\":%s,%s%s%s\"batch\":[",
+            draw(2) ? "true" : "false", keyed ? "\"idem_id\":\"" : "",
+            keyed ? op->key : "", keyed ? "\"," : "");
+
+    if (draw(3) == 0) {
+        op_posting(op, from, to);
+        n = (uint32_t) draw(2);
+    }
+
+    for (i = 0; i < n; i++) {
+        amount = draw(12) == 0 ? CLIENT_TOO_MUCH : 1 + draw(120);
+
+        switch (draw(4)) {
+        case 0:
+            op_entry(op, "Mint", to, -1, 1 + draw(100));
+            break;
+        case 1:
+            op_entry(op, "Burn", from, -1, amount);
+            break;
+        default:
+            op_entry(op, "Transfer", from, (int32_t) to, amount);
+        }
+    }
+
+    len = strlen(op->body);
+    (void) snprintf(op->body + len, sizeof(op->body) - len, "]}");
+}
+
+
+/* What is kept of a hold, and whose key an operation on it has. */
+static const char *
+some_hold(op_t *op)
+{
+    const hold_t  *h;
+
+    h = &holds[draw(hold_n < CLIENT_HOLDS ? hold_n : CLIENT_HOLDS)];
+    op->scope = h->account;
+
+    return h->txid;
+}
+
+
 static op_t *
 op_write(void)
 {
     op_t      *op;
+    char      expires[40];
     uint32_t  from, to, what;
 
     op = op_new('W');
@@ -415,26 +571,31 @@ op_write(void)
     if (what < 12 && hold_n != 0) {
         op_body(op, "/v1/capture",
                 "{\"hold\":\"%s\",\"amount_minor\":\"%llu\"}",
-                holds[draw(hold_n < CLIENT_HOLDS ? hold_n : CLIENT_HOLDS)],
+                some_hold(op),
                 (unsigned long long) (1 + draw(60)));
         return op;
     }
 
     if (what < 18 && hold_n != 0) {
-        op_body(op, "/v1/release", "{\"hold\":\"%s\"}",
-                holds[draw(hold_n < CLIENT_HOLDS ? hold_n : CLIENT_HOLDS)]);
+        op_body(op, "/v1/release", "{\"hold\":\"%s\"}", some_hold(op));
+        return op;
+    }
+
+    if (what < 22) {
+        op_ingest(op, from, to);
         return op;
     }
 
     op->account = (int32_t) from;
+    op->scope = (int32_t) from;
     busy[from]++;
 
-    if (what < 24) {
+    if (what < 27) {
         op_batch(op, from);
         return op;
     }
 
-    if (what < 28) {
+    if (what < 31) {
         op_body(op, "/v1/burn", "{\"from\":\"%s%u\",\"asset\":\"ron\","
                 "\"amount_minor\":\"%llu\",\"nonce\":%llu}", name, from,
                 (unsigned long long) (1 + draw(100)),
@@ -442,12 +603,19 @@ op_write(void)
         return op;
     }
 
-    op_body(op, what < 40 ? "/v1/hold" : "/v1/transfer",
+    expires[0] = '\0';
+
+    if (what < 35 && expiry_s != 0) {
+        (void) snprintf(expires, sizeof(expires), ",\"expires_in\":%llu",
+                        (unsigned long long) expiry_s * (what < 34 ? 1 : 2));
+    }
+
+    op_body(op, what < 43 ? "/v1/hold" : "/v1/transfer",
             "{\"from\":\"%s%u\",\"to\":\"%s%u\",\"asset\":\"ron\","
-            "\"amount_minor\":\"%llu\",\"nonce\":%llu}", name, from, name, to,
+            "\"amount_minor\":\"%llu\",\"nonce\":%llu%s}", name, from, name, to,
             (unsigned long long) (draw(64) == 0 ? CLIENT_TOO_MUCH
                                                 : 1 + draw(150)),
-            (unsigned long long) ++nonces[from]);
+            (unsigned long long) ++nonces[from], expires);
 
     return op;
 }
@@ -475,6 +643,11 @@ op_mismatch(const op_t *taken)
     char  *p;
 
     p = strstr(taken->body, "\"amount_minor\":\"");
+
+    if (p == NULL && strstr(taken->body, "\"idem_id\"") != NULL) {
+        p = strstr(taken->body, "\"amount\":\"");
+    }
+
     if (p == NULL) {
         return NULL;
     }
@@ -484,8 +657,80 @@ op_mismatch(const op_t *taken)
     memcpy(op->path, taken->path, sizeof(op->path));
     memcpy(op->key, taken->key, sizeof(op->key));
     memcpy(op->body, taken->body, sizeof(op->body));
-    p = op->body + (p - taken->body) + sizeof("\"amount_minor\":\"") - 1;
+    p = strchr(op->body + (p - taken->body), ':') + 2;
     *p = *p == '7' ? '8' : '7';
+
+    return op;
+}
+
+
+/* What became of it?  NULL: it has no key that can be asked for. */
+static op_t *
+op_question(const op_t *about)
+{
+    op_t  *op;
+
+    if (about == NULL || about->kind != 'W' || about->scope < 0
+        || about->sent_us == 0)
+    {
+        return NULL;
+    }
+
+    op = op_new('O');
+    op->id = about->id;
+    op->scope = about->scope;
+    op->sent_us = about->sent_us;
+    memcpy(op->path, about->path, sizeof(op->path));
+    memcpy(op->key, about->key, sizeof(op->key));
+    memcpy(op->body, about->body, sizeof(op->body));
+
+    return op;
+}
+
+
+/* One that was done, that is under way, or that was refused or given up. */
+static op_t *
+op_ask(void)
+{
+    switch (draw(4)) {
+
+    case 0:
+        return op_question(conns[draw(conn_n)].op);
+
+    case 1:
+        return left_n != 0 ? op_question(left[draw(left_n)]) : NULL;
+
+    default:
+        return kept_n != 0 ? op_question(kept[draw(kept_n)]) : NULL;
+    }
+}
+
+
+/*
+ * The last questions: NULL while the next one is not yet due.  First every
+ * second one, before "unknown" may be for good, then the others.
+ */
+static op_t *
+op_ask_last(uint64_t now)
+{
+    op_t             *op;
+    uint32_t         i, half;
+    uint64_t         age_us;
+    static uint32_t  next;
+
+    for (op = NULL; op == NULL && next < left_n; next++) {
+        half = left_n / 2;
+        i = next < half ? 2 * next + 1 : 2 * (next - half);
+        age_us = next < half ? final_us / 16 * (8 + next % 8) : final_us;
+
+        if (now < left[i]->sent_us + age_us) {
+            return NULL;
+        }
+
+        op = op_question(left[i]);
+    }
+
+    to_ask = left_n - next;
 
     return op;
 }
@@ -524,7 +769,7 @@ op_next(uint64_t now)
             return kept[replay_next++];
         }
 
-        return NULL;
+        return open_n == 0 ? op_ask_last(now) : NULL;
     }
 
     if (open_n > 4 * conn_n) {
@@ -547,6 +792,13 @@ op_next(uint64_t now)
 
     if (kept_n != 0 && mischief(200)) {
         op = op_mismatch(kept[draw(kept_n)]);
+        if (op != NULL) {
+            return op;
+        }
+    }
+
+    if (draw(25) == 0) {
+        op = op_ask();
         if (op != NULL) {
             return op;
         }
@@ -592,13 +844,22 @@ record(const conn_t *c, int status, const answer_t *a)
 {
     const op_t  *op = c->op;
 
+    char  tag[24];
+
+    (void) snprintf(tag, sizeof(tag), "%s",
+                    a != NULL && a->tag[0] ? a->tag : "-");
+
+    if (op->kind == 'O') {
+        (void) snprintf(tag, sizeof(tag), "%llu",
+                        (unsigned long long) op->age_ms);
+    }
+
     count.attempts++;
     (void) fprintf(history, "%c\t%llu\t%llu\t%llu\t%d\t%d\t%s\t%s\t%s\t",
                    op->kind, (unsigned long long) op->id,
                    (unsigned long long) c->begin_us,
                    (unsigned long long) now_us(), status,
-                   a != NULL && a->replayed,
-                   a != NULL && a->tag[0] ? a->tag : "-", op->path, op->key);
+                   a != NULL && a->replayed, tag, op->path, op->key);
     text_put(op->body, strlen(op->body));
     (void) putc_unlocked('\t', history);
     text_put(a != NULL ? a->body : "", a != NULL ? a->body_len : 0);
@@ -612,14 +873,17 @@ record(const conn_t *c, int status, const answer_t *a)
 /* ---- answers ------------------------------------------------------------ */
 
 static void
-hold_keep(const char *answer, size_t len)
+hold_keep(const op_t *op, const char *answer, size_t len)
 {
+    hold_t      *h;
     const char  *p;
 
     p = memmem(answer, len, "\"txid\":\"", 8);
 
     if (p != NULL && (size_t) (p - answer) + 8 + 29 <= len) {
-        memcpy(holds[hold_n++ % CLIENT_HOLDS], p + 8, 29);
+        h = &holds[hold_n++ % CLIENT_HOLDS];
+        memcpy(h->txid, p + 8, 29);
+        h->account = op->account;
     }
 }
 
@@ -654,11 +918,35 @@ op_later(op_t *op, uint64_t now)
 }
 
 
+/* Sent, and not answered: now and then that is all, and it is asked for. */
+static bool
+op_left(op_t *op)
+{
+    if (op->kind != 'W' || op->state != OP_OPEN || op->queued || op->funds
+        || op->flying != 0 || op->scope < 0 || !mischief(3))
+    {
+        return false;
+    }
+
+    op_settled(op, OP_LEFT);
+    count.left++;
+    op_free(op);
+
+    return true;
+}
+
+
 static void
 op_answered(op_t *op, const answer_t *a, uint64_t now)
 {
     if (op->kind == 'R') {
         count.reads += a->status == 200;
+        op_free(op);
+        return;
+    }
+
+    if (op->kind == 'O') {
+        count.asked += a->status == 200;
         op_free(op);
         return;
     }
@@ -669,7 +957,7 @@ op_answered(op_t *op, const answer_t *a, uint64_t now)
         count.ok += op->state != OP_DONE && op->kind == 'W';
 
         if (op->state != OP_DONE && strcmp(op->path, "/v1/hold") == 0) {
-            hold_keep(a->body, a->body_len);
+            hold_keep(op, a->body, a->body_len);
         }
 
         op_settled(op, OP_DONE);
@@ -801,7 +1089,10 @@ conn_lost(conn_t *c, int status, uint64_t now)
 
         op->flying--;
         c->op = NULL;
-        op_later(op, now);
+
+        if (!sent || !op_left(op)) {
+            op_later(op, now);
+        }
     }
 
     conn_close(c);
@@ -861,7 +1152,25 @@ conn_write(conn_t *c, uint64_t now)
         }
 
         c->out_sent += (size_t) n;
+
+        if (c->op->kind != 'O') {
+            c->op->sent_us = now_us();
+        }
     }
+}
+
+
+/* How old a key is, is said as of now: the question is not yet sent. */
+static int
+conn_ask(conn_t *c, op_t *op, uint64_t now)
+{
+    op->age_ms = now > op->sent_us ? (now - op->sent_us) / 1000 : 0;
+
+    return snprintf(c->out, sizeof(c->out),
+        "GET /v1/outcome?account=%s%d&age=%llu HTTP/1.1\r\n"
+        "Host: localhost\r\nAuthorization: Bearer %s\r\n"
+        "Idempotency-Key: %s\r\n\r\n", name, op->scope,
+        (unsigned long long) op->age_ms, token, op->key);
 }
 
 
@@ -877,7 +1186,8 @@ conn_send(conn_t *c, op_t *op, uint64_t now)
     c->begin_us = now;
     c->deadline_us = now + (mischief(60) ? 1 + draw(20000) : CLIENT_WAIT_US);
 
-    c->out_len = (size_t) snprintf(c->out, sizeof(c->out),
+    c->out_len = (size_t) (op->kind == 'O' ? conn_ask(c, op, now)
+        : snprintf(c->out, sizeof(c->out),
         op->kind == 'R'
             ? "GET %s HTTP/1.1\r\nHost: localhost\r\n"
               "Authorization: Bearer %s\r\n\r\n"
@@ -885,7 +1195,7 @@ conn_send(conn_t *c, op_t *op, uint64_t now)
               "Authorization: Bearer %s\r\nIdempotency-Key: %s\r\n"
               "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n"
               "%s",
-        op->path, token, op->key, strlen(op->body), op->body);
+        op->path, token, op->key, strlen(op->body), op->body));
 
     if (c->out_len >= sizeof(c->out)) {
         errno = ENOBUFS;
@@ -965,7 +1275,9 @@ conn_event(conn_t *c, uint32_t events, uint64_t now)
         if (events & EPOLLOUT) {
             c->connecting = false;
 
-            if (c->op != NULL) {
+            /* what was sent meanwhile is after a question, whose age is old */
+
+            if (c->op != NULL && c->op->kind != 'O') {
                 c->begin_us = now;
             }
         }
@@ -1034,12 +1346,13 @@ run(void)
         if (stopping && open_n == 0 && !replaying) {
             replaying = true;
             to_replay = kept_n;
+            to_ask = left_n;
         }
 
         flying = conns_feed(now);
 
         if (stopping && ((replaying && flying == 0 && again.head == NULL
-                          && twice.head == NULL)
+                          && twice.head == NULL && to_ask == 0)
                          || (last != 0 && now >= last)))
         {
             break;
@@ -1068,7 +1381,7 @@ options(int argc, char **argv)
     FILE    *f;
     size_t  n;
 
-    while ((opt = getopt(argc, argv, "p:t:o:c:a:s:e:n:S:r:gm")) != -1) {
+    while ((opt = getopt(argc, argv, "p:t:o:c:a:s:e:n:S:r:f:x:gm")) != -1) {
         switch (opt) {
 
         case 'p': port = (int) strtol(optarg, NULL, 10); break;
@@ -1077,6 +1390,8 @@ options(int argc, char **argv)
         case 's': run_seconds = strtod(optarg, NULL); break;
         case 'e': settle_seconds = strtod(optarg, NULL); break;
         case 'r': rate = strtod(optarg, NULL); break;
+        case 'f': final_us = strtoull(optarg, NULL, 10) * 1000; break;
+        case 'x': expiry_s = strtoull(optarg, NULL, 10); break;
         case 'n': name = optarg; break;
         case 'S': rnd = strtoull(optarg, NULL, 10); break;
         case 'g': gentle = true; break;
@@ -1114,8 +1429,8 @@ options(int argc, char **argv)
     {
         (void) fprintf(stderr, "usage: client -p PORT -t TOKENFILE -o HISTORY"
                        " [-c 1..%d] [-a 2..%d] [-s SECONDS] [-e SETTLE]"
-                       " [-n NAME] [-S SEED] [-r RATE] [-g]\n", CLIENT_CONNS,
-                       CLIENT_ACCOUNTS);
+                       " [-n NAME] [-S SEED] [-r RATE] [-f FINAL] [-x EXPIRY]"
+                       " [-g] [-m]\n", CLIENT_CONNS, CLIENT_ACCOUNTS);
         exit(2);
     }
 }
@@ -1157,7 +1472,7 @@ main(int argc, char **argv)
 
     (void) printf("ok=%llu replayed=%llu refused=%llu later=%llu lost=%llu"
                   " gone=%llu reads=%llu attempts=%llu bad=%llu open=%llu"
-                  " new=%llu cut=%llu unheard=%llu\n",
+                  " new=%llu cut=%llu unheard=%llu asked=%llu left=%llu\n",
                   (unsigned long long) count.ok,
                   (unsigned long long) count.replayed,
                   (unsigned long long) count.refused,
@@ -1170,7 +1485,9 @@ main(int argc, char **argv)
                   (unsigned long long) open_n,
                   (unsigned long long) count.fresh,
                   (unsigned long long) count.cut,
-                  (unsigned long long) count.unheard);
+                  (unsigned long long) count.unheard,
+                  (unsigned long long) count.asked,
+                  (unsigned long long) count.left);
 
     return 0;
 }

@@ -54,8 +54,8 @@ sub new {
     my ($class, %o) = @_;
 
     my $load = delete $o{load} || {};
-    my %mine = map { $_ => delete $o{$_} } qw(shim undo
-                                               trace starved);
+    my %mine = map { $_ => delete $o{$_} } qw(shim undo trace starved
+                                              deadline);
     my $s = RonTest->new(workers => 2, level => 'notice', %o);
 
     $s->allow(qr/process \d+ exited on signal/);
@@ -325,7 +325,8 @@ sub done {
     return \%sum;
 }
 
-# What the server says of balances, beside what the journal gives.
+# What the server says of balances, beside what the journal gives.  Only holds
+# that expire may have changed them since.
 sub balances {
     my ($self, $h) = @_;
 
@@ -336,11 +337,11 @@ sub balances {
             next if $i % 7;
 
             my $account = "$c->{name}$i";
-            my $state = $h->{balance}{$account} || [ 0, 0, 0, 0 ];
+            my @states = ([ 0, 0, 0, 0 ], @{ $h->{states}{$account} || [] });
             my $seen = $self->{seen}{$account};
 
-            push @wrong, "$account: @$seen, not @$state[1 .. 3]"
-                if "@$seen" ne "@$state[1 .. 3]";
+            push @wrong, "$account: @$seen, not @{ $states[-1] }[1 .. 3]"
+                if !grep { "@$seen" eq "@$_[1 .. 3]" } $h->latest(@states);
         }
     }
 
@@ -410,6 +411,16 @@ sub judge {
     return !@wrong;
 }
 
+# Tests: the history that was judged has some of each of these, as
+# RonHistory.pm counts them.
+sub used {
+    my ($self, @what) = @_;
+
+    my $n = $self->{judged}{n};
+
+    cmp_ok($n->{$_} || 0, '>', 0, "there was something $_") for @what;
+}
+
 # What is wrong with the ledger, and with what clients saw of it.
 sub verdict {
     my ($self) = @_;
@@ -424,7 +435,8 @@ sub verdict {
     $said = `'$BUILD/ronctl' ledger export '$ledger' 2>&1 >'$export'`;
     push @wrong, "export: $said" if $?;
 
-    my $h = RonHistory->new(b3 => $self->{b3}, starved => $self->{starved});
+    my $h = RonHistory->new(b3 => $self->{b3}, starved => $self->{starved},
+                            deadline => $self->{deadline} || 5000);
     $h->load($_) for @{ $self->{histories} };
     $h->journal($export);
     $self->{judged} = $h;

@@ -6,6 +6,7 @@ package RonHistory;
 #     my $h = RonHistory->new(b3 => "$build/t/chaos/b3");
 #     # starved => [[from, to], ...]: times, in us, in which a worker may have
 #     # had no memory, so a 500 says nothing
+#     # deadline => ms: the server's ron_deadline, 5000
 #     $h->load($_) for @histories;            # of t/chaos/client.c
 #     $h->load($_, $us);                      # what was known at that time
 #     $h->journal($export);                   # ronctl ledger export
@@ -17,8 +18,11 @@ package RonHistory;
 # seq, so the order is given and has to be checked only:
 #
 #   * The journal, executed from its first entry by the simplest ledger that
-#     there is, is legal: no balance below zero, nonces rise, holds suffice,
-#     one unit for a key.
+#     there is, is legal: no balance below zero, nonces rise, holds suffice
+#     and end when they expire, one unit for a key.
+#   * An ingest is what that ledger decides about its entries at their place
+#     in the journal: which are accepted, in which order, and why others are
+#     not.
 #   * It agrees with real time: what was answered before something else was
 #     begun has the smaller seq.
 #   * Every answer agrees with it: a receipt is that of its entry, a replay is
@@ -27,6 +31,9 @@ package RonHistory;
 #     state that the ledger was in between request and answer.
 #   * What has no answer is decided by its key: in the journal or not, and at
 #     most once.  What was refused for good is not in it.
+#   * What is said of a key is true: "committed" has the answer that the
+#     operation has, "unknown" was not there when that was said, and if that
+#     is final, nothing that was sent before is there later.
 #
 # Nothing of libron is used: entries are read by docs/FORMAT.md.
 
@@ -45,17 +52,34 @@ my %VALUE = map { $DIGITS[$_] => $_ } 0 .. $#DIGITS;
 
 use constant { SEQ => 0, TIME => 1, KIND => 2, ASSET => 3, ACCOUNT => 4,
                TO => 5, AMOUNT => 6, NONCE => 7, KEY => 8, REF => 9,
-               COMMIT => 10 };
+               COMMIT => 10, NONCE16 => 11, ID => 12, SOURCE => 13,
+               FIRST => 14, LEGS => 15, EXPIRY => 16, EXPIRED => 17,
+               PLACE => 18 };
 use constant { BEGIN_US => 0, END_US => 1, STATUS => 2, ANSWER => 3 };
 
 my $SLACK_US = 2000;                    # as_of is in milliseconds
+my $TRANSIT_MS = 1000;                  # and a deadline, until unknown is final
+
+# why an entry of an ingest is refused: reason, detail, code of the problem
+
+my %WHY = (
+    insufficient => [ 'insufficient', 'not enough available',
+                      'INSUFFICIENT_FUNDS' ],
+    unbalanced => [ 'conflict', 'debits and credits of an asset differ',
+                    'CONFLICT' ],
+    posting => [ 'conflict', 'another leg of the posting was refused',
+                 'CONFLICT' ],
+    aborted => [ 'conflict', 'another operation of the batch was refused',
+                 'CONFLICT' ],
+);
 
 
 sub new {
     my ($class, %o) = @_;
 
-    return bless { ops => {}, reads => [], mismatch => [], entries => [undef],
-                   wrong => [], n => {}, %o }, $class;
+    return bless { ops => {}, reads => [], mismatch => [], questions => [],
+                   entries => [undef], wrong => [], n => {},
+                   deadline => 5000, %o }, $class;
 }
 
 sub load {
@@ -85,31 +109,74 @@ sub load {
 
         if ($kind eq 'M') {
             push @{ $self->{mismatch} },
-                [ $begin, $end, $status, $answer, $key ];
+                [ $begin, $end, $status, $answer, $key, $path ];
             next;
         }
 
         my $op = $self->{ops}{$key}
-            ||= { key => $key, path => $path, body => $body, begin => $begin,
-                  end => 9e18, tries => [] };
+            ||= { key => $key, path => $path, body => $body, begin => 9e18,
+                  end => 9e18, last_begin => 0, tries => [], answers => [] };
+
+        if ($kind eq 'O') {
+            $self->question($op, [ $begin, $end, $status, $answer, $tag ]);
+            next;
+        }
 
         $op->{begin} = $begin if $begin < $op->{begin};
+        $op->{last_begin} = $begin if $begin > $op->{last_begin};
 
         if ($status == 200 || $status == 207) {
-            $op->{end} = $end if $end < $op->{end};
+            push @{ $op->{answers} }, [ $begin, $end, $status, $answer ];
             $self->{n}{replayed} += $replayed;
-
-            if (!defined $op->{answer}) {
-                $op->{answer} = $answer;
-                $op->{status} = $status;
-            } elsif ($op->{answer} ne $answer) {
-                $self->wrong("$key: two answers: $op->{answer} and $answer");
-            }
-
+            $self->answered($op, $end, $status, $answer);
             next;
         }
 
         push @{ $op->{tries} }, [ $begin, $end, $status, $answer ];
+    }
+}
+
+# An operation has one answer, however often it is given.  The entries of an
+# ingest without an idem_id are known one by one, and those that were refused
+# are tried again: each of its answers is judged for itself.
+
+sub answered {
+    my ($self, $op, $end, $status, $answer) = @_;
+
+    if ($end < $op->{end}) {
+        $op->{end} = $end;
+        $op->{first} = $answer if loose($op);
+    }
+
+    if (!defined $op->{answer}) {
+        $op->{answer} = $answer;
+        $op->{status} = $status;
+    } elsif ($op->{answer} ne $answer && !loose($op)) {
+        $self->wrong("$op->{key}: two answers: $op->{answer} and $answer");
+    }
+}
+
+sub ingest { return $_[0]{path} eq '/ledger/ingest' }
+sub loose { return ingest($_[0]) && $_[0]{body} !~ /"idem_id"/ }
+
+# What is said to be committed is an answer of the operation, as good as any.
+
+sub question {
+    my ($self, $op, $q) = @_;
+
+    push @{ $self->{questions} }, [ @$q, $op ];
+
+    if ($q->[STATUS] == 200
+        && $q->[ANSWER] =~ /^\{"outcome":"committed","(\w+)":(.*)\}$/)
+    {
+        my ($what, $text) = ($1, $2);
+        my $batch = $op->{path} eq '/v1/batch';
+
+        $self->wrong("$op->{key}: a $what is said to be committed")
+            if $what ne ($batch ? 'batch' : 'receipt');
+        $self->answered($op, $q->[END_US],
+                        $batch && $text =~ /"accepted":false/ ? 207 : 200,
+                        $text);
     }
 }
 
@@ -139,8 +206,10 @@ sub journal {
             $e->[COMMIT] = $commit;
             push @{ $self->{entries} }, $e;
 
-        } elsif (/^\{"commit":\{"seq":(\d+)/) {
+        } elsif (/^\{"commit":\{"seq":(\d+),"count":(\d+).*"root":"(\w+)"/) {
             $commit = $1;
+            $self->{roots}{$3} = $1 + $2 - 1;
+            $self->{root_of}{$1} = $3;
 
         } elsif (/^\{"end":\{"seq":(\d+)/) {
             $self->{end} = $1;
@@ -173,6 +242,14 @@ sub text {
     return $t;
 }
 
+sub time_of {
+    my ($high, $low) = unpack 'nN', substr $_[0], $_[1], 6;
+
+    $_[1] += 6;
+
+    return $high * 2 ** 32 + $low;
+}
+
 sub decode {
     my ($self, $b) = @_;
 
@@ -181,9 +258,7 @@ sub decode {
     my @e = (varint($b, $at));
 
     $self->{ledger_id} = $ledger;
-    my ($high, $low) = unpack 'nN', substr $b, $at, 6;
-    $e[TIME] = $high * 2 ** 32 + $low;
-    $at += 6;
+    $e[TIME] = time_of($b, $at);
     $e[KIND] = $kind;
 
     my $fields = varint($b, $at);
@@ -201,12 +276,20 @@ sub decode {
     }
 
     $e[NONCE] = varint($b, $at) if $fields & 0x10;
-    $at += 16 if $fields & 0x20;
-    text($b, $at) if $fields & 0x40;
-    $at += 6 if $fields & 0x80;
+
+    if ($fields & 0x20) {
+        $e[NONCE16] = substr $b, $at, 16;
+        $at += 16;
+    }
+
+    $e[ID] = text($b, $at) if $fields & 0x40;
+    $e[SOURCE] = time_of($b, $at) if $fields & 0x80;
     text($b, $at) if $fields & 0x100;
     $e[KEY] = text($b, $at) if $fields & 0x200;
     $e[REF] = varint($b, $at) if $fields & 0x400;
+    @e[FIRST, LEGS] = (varint($b, $at), varint($b, $at)) if $fields & 0x800;
+    $e[EXPIRY] = time_of($b, $at) if $fields & 0x1000;
+    $e[EXPIRED] = $fields & 0x40000;
 
     if ($version != 1 || $at > length $b || $kind < 1 || $kind > 9) {
         $self->wrong('journal: an entry that is none');
@@ -226,6 +309,8 @@ sub execute {
     my ($self) = @_;
 
     my (%now, %hold, %by_key);
+    my @expiring;                       # [expiry, seq], the first to end first
+    my $time = 0;
     my $states = $self->{states} = {};
 
     my $move = sub {
@@ -235,8 +320,10 @@ sub execute {
         my $new = [ $e->[SEQ], $old->[1] + $available, $old->[2] + $held,
                     defined $nonce ? $nonce : $old->[3], $old->[4] + 1 ];
 
+        # the legs of a posting are one step
+
         $self->wrong("seq $e->[SEQ]: $account has less than nothing")
-            if $new->[1] < 0 || $new->[2] < 0;
+            if ($new->[1] < 0 || $new->[2] < 0) && !defined $e->[FIRST];
         $self->wrong("seq $e->[SEQ]: nonce $nonce of $account after $old->[3]")
             if defined $nonce && $nonce <= $old->[3];
 
@@ -248,7 +335,28 @@ sub execute {
         my $kind = $KIND[$e->[KIND]];
         my ($from, $to, $n) = @$e[ACCOUNT, TO, AMOUNT];
 
-        push @{ $by_key{$e->[KEY]} }, $e if defined $e->[KEY];
+        $self->wrong("seq $e->[SEQ]: ledger time goes back")
+            if $e->[TIME] < $time;
+        $time = $e->[TIME];
+
+        # what is ingested is found by its ids: KEY.PLACE
+
+        if (defined $e->[ID] && $e->[ID] =~ /^(.*)\.(\d+)$/) {
+            $e->[PLACE] = $2;
+            push @{ $by_key{$1} }, $e;
+        } elsif (defined $e->[KEY]) {
+            push @{ $by_key{$e->[KEY]} }, $e;
+        }
+
+        # the holds that have expired are ended before anything else is done
+
+        while (!$e->[EXPIRED] && @expiring && $expiring[0][0] <= $time) {
+            my ($expiry, $seq) = @{ shift @expiring };
+
+            $self->wrong("seq $e->[SEQ]: hold $seq is still open "
+                         . ($time - $expiry) . ' ms after it expired')
+                if $hold{$seq}[0] > 0;
+        }
 
         if ($kind eq 'Mint') {
             $move->($e, $from, $n, 0);
@@ -259,9 +367,17 @@ sub execute {
             $move->($e, $to, $n, 0);
         } elsif ($kind eq 'Hold') {
             $move->($e, $from, -$n, $n, $e->[NONCE]);
-            $hold{$e->[SEQ]} = [ $n, $from, $to, [ [ $e->[SEQ], $n ] ] ];
+            $hold{$e->[SEQ]} = [ $n, $from, $to, [ [ $e->[SEQ], $n ] ],
+                                 $e->[EXPIRY] ];
+
+            if (defined $e->[EXPIRY]) {
+                splice @expiring, after(\@expiring, $e->[EXPIRY]), 0,
+                       [ $e->[EXPIRY], $e->[SEQ] ];
+            }
         } elsif ($kind eq 'Capture' || $kind eq 'Release') {
             my $h = $hold{$e->[REF]};
+
+            $self->expired($e, $h) if $e->[EXPIRED];
 
             if (!$h || $h->[0] < $n || $h->[1] ne $from
                 || ($kind eq 'Release' ? $h->[0] != $n : $h->[2] ne $to))
@@ -275,6 +391,9 @@ sub execute {
             push @{ $h->[3] }, [ $e->[SEQ], $h->[0] ];
             $move->($e, $from, $kind eq 'Release' ? $n : 0, -$n);
             $move->($e, $to, $n, 0) if $kind eq 'Capture';
+        } elsif ($kind eq 'Debit' || $kind eq 'Credit') {
+            $move->($e, $from, $kind eq 'Debit' ? -$n : $n, 0);
+            $self->leg($e, \%now);
         } else {
             $self->wrong("seq $e->[SEQ]: a $kind, which nobody asked for");
         }
@@ -282,7 +401,50 @@ sub execute {
 
     $self->{hold} = \%hold;
     $self->{by_key} = \%by_key;
-    $self->{balance} = \%now;
+}
+
+# A Release that nobody asked for: the hold's time is over, and it gives back
+# all that is left, which execute() looks at.
+
+sub expired {
+    my ($self, $e, $h) = @_;
+
+    $self->{n}{expired}++;
+
+    $self->wrong("seq $e->[SEQ]: has expired, and is a $KIND[$e->[KIND]] that"
+                 . ' somebody asked for')
+        if $e->[KIND] != 8 || defined $e->[KEY] || defined $e->[ID];
+    $self->wrong("seq $e->[SEQ]: the hold $e->[REF] never expires")
+        if $h && !defined $h->[4];
+    $self->wrong("seq $e->[SEQ]: the hold $e->[REF] ended "
+                 . ($h->[4] - $e->[TIME]) . ' ms before it expired')
+        if $h && defined $h->[4] && $e->[TIME] < $h->[4];
+    $self->wrong("seq $e->[SEQ]: nothing was left of the hold $e->[REF]")
+        if $h && $h->[0] == 0;
+}
+
+# Debits are credits, and nobody owes anything, when the last leg is done.
+
+sub leg {
+    my ($self, $e, $now) = @_;
+
+    my $p = $self->{posting} ||= {};
+
+    %$p = (first => $e->[FIRST], sum => 0) if $e->[SEQ] == $e->[FIRST];
+    $p->{sum} += $e->[KIND] == 4 ? -$e->[AMOUNT] : $e->[AMOUNT];
+    $p->{of}{$e->[ACCOUNT]} = 1;
+
+    $self->wrong("seq $e->[SEQ]: a leg of another posting")
+        if !defined $p->{first} || $p->{first} != $e->[FIRST];
+
+    return if $e->[SEQ] != $e->[FIRST] + $e->[LEGS] - 1;
+
+    $self->wrong("seq $e->[SEQ]: the posting does not balance")
+        if $p->{sum} != 0;
+
+    for (grep { $now->{$_}[1] < 0 } sort keys %{ $p->{of} }) {
+        $self->wrong("seq $e->[SEQ]: $_ has less than nothing");
+    }
 }
 
 
@@ -293,6 +455,8 @@ sub execute {
 
 sub asked {
     my ($op) = @_;
+
+    return if ingest($op);
 
     my @parts = $op->{path} eq '/v1/batch'
                     ? $op->{body} =~ /(\{"op":[^{}]*\})/g : $op->{body};
@@ -305,7 +469,8 @@ sub asked {
         push @asked, [ $NUMBER{$name},
                        $name eq 'issue' ? ($m{to}, undef) : @m{qw(from to)},
                        @m{qw(amount_minor nonce)},
-                       $m{hold} ? txid_seq($m{hold}) : undef ];
+                       $m{hold} ? txid_seq($m{hold}) : undef,
+                       $m{expires_in} ];
     }
 
     return @asked;
@@ -332,13 +497,17 @@ sub same {
         return 0 if defined $x != defined $y || defined $x && $x ne $y;
     }
 
-    return 1;
+    my $lives = defined $e->[EXPIRY] ? $e->[EXPIRY] - $e->[TIME] : 0;
+
+    return $lives == 1000 * ($want->[6] || 0);
 }
 
 # The entries of an operation are what it asked for, in one commit.
 
 sub match {
     my ($self, $op) = @_;
+
+    return $self->match_ingest($op) if ingest($op);
 
     my $key = $op->{key};
     my @e = @{ $self->{by_key}{$key} || [] };
@@ -366,6 +535,270 @@ sub match {
 
     $self->receipts($op, @e) if defined $op->{answer};
 }
+
+# ---- ingests ----------------------------------------------------------------
+
+# The entries that an ingest asks for.
+
+sub entries {
+    my ($op) = @_;
+
+    return @{ $op->{asked} ||= [ map { my %m = /"(\w+)":"?([^",}]+)/g; \%m }
+                                     $op->{body} =~ /(\{"id":[^{}]*\})/g ] };
+}
+
+# What the simplest ledger says to the entries of an ingest, in the state
+# after a seq, when those in %$done are there already: the places of those
+# that it accepts, in the order of their seqs, and for each other one why not.
+
+sub decide {
+    my ($self, $op, $seq, $done) = @_;
+
+    my @want = entries($op);
+    my $atomic = $op->{body} =~ /"atomic":true/;
+    my (%now, %seen, @order, @why);
+
+    my $has = sub {
+        my ($account) = @_;
+
+        return $now{$account} //= do {
+            my $list = $self->{states}{$account} || [];
+            my $i = after($list, $seq);
+            $i ? $list->[$i - 1][1] : 0;
+        };
+    };
+
+    for my $i (0 .. $#want) {
+        next if $seen{$i}++ || exists $done->{$i};
+
+        my @group = $want[$i]{kind} !~ /^(?:Debit|Credit)$/ ? $i
+            : grep { $want[$_]{kind} =~ /^(?:Debit|Credit)$/
+                     && !exists $done->{$_} } 0 .. $#want;
+        my (%gain, $culprit);
+        my $sum = 0;
+
+        @seen{@group} = (1) x @group;
+
+        for my $w (@want[@group]) {
+            my $n = $w->{kind} =~ /^(?:Mint|Credit)$/ ? $w->{amount}
+                                                      : -$w->{amount};
+            $gain{$w->{account}} += $n;
+            $gain{$w->{to}} += $w->{amount} if $w->{kind} eq 'Transfer';
+            $sum += $n;
+        }
+
+        if ($want[$i]{kind} =~ /^(?:Debit|Credit)$/ && $sum != 0) {
+            @why[@group] = ('unbalanced') x @group;
+            last if $atomic;
+            next;
+        }
+
+        ($culprit) = grep {
+            my $w = $want[$_];
+            $w->{kind} !~ /^(?:Mint|Credit)$/
+                && $has->($w->{account}) + $gain{$w->{account}} < 0;
+        } @group;
+
+        if (defined $culprit) {
+            @why[@group] = ('posting') x @group;
+            $why[$culprit] = 'insufficient';
+            last if $atomic;
+            next;
+        }
+
+        $now{$_} = $has->($_) + $gain{$_} for keys %gain;
+        push @order, @group;
+    }
+
+    if ($atomic && grep { defined } @why) {
+        $why[$_] //= 'aborted' for 0 .. $#want;
+        @order = ();
+    }
+
+    return (\@order, \@why);
+}
+
+# The entries of an ingest are what was asked for, and each time that some of
+# them were committed, those that the simplest ledger accepts at that place.
+
+sub match_ingest {
+    my ($self, $op) = @_;
+
+    my $key = $op->{key};
+    my @e = @{ $self->{by_key}{$key} };
+    my @want = entries($op);
+    my %done;
+
+    $op->{seq} = $e[0][SEQ];
+    $op->{last} = $e[-1][SEQ];
+    $self->{n}{ingested} += @e;
+
+    for my $e (@e) {
+        $self->wrong("$key: seq $e->[SEQ] is not what was asked for: "
+                     . $op->{body}) if !same_ingested($op, $e);
+    }
+
+    while (@e) {
+        my $seq = $e[0][SEQ] - 1;
+        my $commit = $e[0][COMMIT];
+        my ($order) = $self->decide($op, $seq, \%done);
+
+        push @{ $op->{rounds} }, [ $seq, { %done } ];
+
+        if (@{ $op->{rounds} } > 1 && !loose($op)
+            || grep { exists $done{$_->[PLACE]} } @e)
+        {
+            $self->wrong("$key: done more than once: seq "
+                         . join(' ', map { $_->[SEQ] } @e));
+            return;
+        }
+
+        for my $i (@$order ? @$order : -1) {
+            my $e = shift @e;
+
+            if (!$e || $e->[PLACE] != $i || $e->[SEQ] != ++$seq
+                || $e->[COMMIT] != $commit || !leg_of($e, \@want, $order))
+            {
+                $self->wrong("$key: after seq $op->{rounds}[-1][0] it is"
+                             . " ingested by other rules: [@$order] are due: "
+                             . $op->{body});
+                return;
+            }
+
+            $done{$i} = $seq;
+        }
+    }
+
+    $op->{done} = \%done;
+
+    # what came later than the first answer was not yet there
+
+    $op->{last} = (sort { $b <=> $a } $op->{first} =~ /"seq":(\d+)/g)[0] || 0
+        if defined $op->{first};
+}
+
+sub same_ingested {
+    my ($op, $e) = @_;
+
+    my $want = (entries($op))[$e->[PLACE]] or return 0;
+    my ($idem) = $op->{body} =~ /"idem_id":"([^"]+)"/;
+    my $is = sub { return defined $_[0] ? defined $_[1] && $_[0] eq $_[1]
+                                        : !defined $_[1] };
+
+    return $KIND[$e->[KIND]] eq $want->{kind} && $e->[ASSET] eq 'ron'
+           && $is->($e->[ACCOUNT], $want->{account})
+           && $is->($e->[TO], $want->{to})
+           && $is->($e->[AMOUNT], $want->{amount})
+           && $is->($e->[SOURCE], $want->{ts})
+           && $is->($e->[NONCE16], decode_base64($want->{nonce}))
+           && $is->($e->[KEY], $idem) && !defined $e->[NONCE]
+           && !defined $e->[REF] && !defined $e->[EXPIRY];
+}
+
+# A leg says where its posting is, which is all legs of the batch.
+
+sub leg_of {
+    my ($e, $want, $order) = @_;
+
+    return !defined $e->[FIRST] if $e->[KIND] != 4 && $e->[KIND] != 5;
+
+    my @legs = grep { $want->[$_]{kind} =~ /^(?:Debit|Credit)$/ } @$order;
+    my ($at) = grep { $legs[$_] == $e->[PLACE] } 0 .. $#legs;
+
+    return defined $e->[FIRST] && $e->[FIRST] == $e->[SEQ] - $at
+           && $e->[LEGS] == @legs;
+}
+
+# The answer to an ingest that was decided after a seq; undef: a problem.
+
+sub ingest_answer {
+    my ($self, $op, $seq, $done, $root) = @_;
+
+    my ($order, $why) = $self->decide($op, $seq, $done);
+    my @want = entries($op);
+    my %seq = %$done;
+
+    $seq{$_} = ++$seq for @$order;
+
+    return undef unless %seq;
+
+    my @seqs = sort { $a <=> $b } values %seq;
+    my @refused = grep { !exists $seq{$_} } 0 .. $#want;
+
+    $root = $self->{root_of}{$self->{entries}[$seq][COMMIT]}
+        if @$order && $self->{entries}[$seq];
+
+    return '{"accepted":' . (@refused ? 'false' : 'true')
+        . ",\"seq_start\":$seqs[0],\"seq_end\":$seqs[-1]"
+        . ',"new_root":"' . ($root || '') . '","entries":['
+        . join(',', map { "{\"idx\":$_,\"seq\":$seq{$_}}" }
+                    sort { $a <=> $b } keys %seq)
+        . '],"reasons":['
+        . join(',', map {
+              my ($reason, $detail) = @{ $WHY{$why->[$_]} };
+              "{\"idx\":$_,\"reason\":\"$reason\",\"detail\":\"$detail\"}"
+          } @refused) . ']}';
+}
+
+# Where an ingest can have been decided between two times: after the seqs
+# that changed anything for it, with what was there of it by then.
+
+sub places {
+    my ($self, $op, $begin, $end) = @_;
+
+    my ($first, $last) = ($self->surely($begin), $self->possibly($end));
+    my %at = ($first => 1);
+
+    for my $account (map { $_->{account} } entries($op)) {
+        $at{$_->[0]} = 1 for between($self->{states}{$account} || [], $first,
+                                     $last);
+    }
+
+    $at{$_} = 1 for values %{ $op->{done} || {} };
+
+    return map {
+        my $seq = $_;
+        my %done = map { $_ => $op->{done}{$_} }
+                   grep { $op->{done}{$_} <= $seq } keys %{ $op->{done} || {} };
+        [ $seq, \%done ];
+    } grep { $_ >= $first && $_ <= $last } sort { $a <=> $b } keys %at;
+}
+
+# With an idem_id there is one answer, that of the place where it is.  Without
+# one an answer is right at that place, or at one where nothing was accepted.
+
+sub check_ingested {
+    my ($self, $op) = @_;
+
+    for my $try (@{ $op->{answers} }) {
+        my ($begin, $end, $status, $answer) = @$try;
+        my ($root) = $answer =~ /"new_root":"(\w+)"/;
+        my @can = map { $self->ingest_answer($op, @$_) }
+                      @{ $op->{rounds} || [] };
+
+        if (loose($op) && @{ $op->{answers} } + @{ $op->{tries} } > 1) {
+            my $size = $self->{roots}{$root || ''};
+
+            if ($size && $size >= $self->surely($begin)
+                && $size <= $self->possibly($end))
+            {
+                push @can, map { $self->ingest_answer($op, @$_, $root) }
+                           grep { !@{ ($self->decide($op, @$_))[0] } }
+                                $self->places($op, $begin, $end);
+            }
+        }
+
+        @can = grep { defined } @can;
+
+        $self->wrong("$op->{key} ($op->{body}) was answered $status $answer;"
+                     . ' possible: ' . join ' ', @can)
+            if !grep { $_ eq $answer
+                       && $status == (/"accepted":true/ ? 200 : 207) } @can;
+    }
+}
+
+
+# ---- receipts ---------------------------------------------------------------
 
 # Receipts are functions of their entries.
 
@@ -548,6 +981,20 @@ sub between {
 }
 
 
+# Of all states of an account the last, and those that were the last but for
+# holds that expired.
+
+sub latest {
+    my ($self, @states) = @_;
+
+    my $i = $#states;
+
+    $i-- while $i > 0 && $self->{entries}[$states[$i][0]][EXPIRED];
+
+    return @states[$i .. $#states];
+}
+
+
 # Answered 500 while a worker may have had no memory.
 sub starved {
     my ($self, $try) = @_;
@@ -618,13 +1065,21 @@ sub check_refusal {
         return;
     }
 
+    if (ingest($op)) {
+        return if $self->ingest_refused($op, $code, $first, $begin, $end);
+        $self->wrong("$text: right in no state from seq $first to $last");
+        return;
+    }
+
     my @asked = asked($op);
 
     if ($code =~ /^(?:HOLD_CLOSED|CONFLICT)$/ && defined $asked[0][5]) {
         my $hold = $self->{hold}{$asked[0][5]};
         my $n = $code eq 'HOLD_CLOSED' ? 1 : $asked[0][3];
 
-        return if $hold && grep { $_->[1] < $n }
+        # before its own seq there is no hold, so there is none to be closed
+
+        return if $hold && grep { $_->[0] && $_->[1] < $n }
                            between($hold->[3], $first, $last);
 
     } elsif ($code eq 'INSUFFICIENT_FUNDS') {
@@ -641,6 +1096,24 @@ sub check_refusal {
     }
 
     $self->wrong("$text: right in no state from seq $first to $last");
+}
+
+# Nothing of it is accepted, and this is the reason of the first that was not
+# refused for others.
+
+sub ingest_refused {
+    my ($self, $op, $code, $first, $begin, $end) = @_;
+
+    for my $at ($self->places($op, $begin, $end)) {
+        next if %{ $at->[1] } || $at->[0] < $first;
+
+        my ($order, $why) = $self->decide($op, @$at);
+        my ($by) = grep { defined && $_ ne 'aborted' } @$why;
+
+        return 1 if !@$order && defined $by && $WHY{$by}[2] eq $code;
+    }
+
+    return 0;
 }
 
 # A worker may refuse a nonce early because a greater one of the account is
@@ -678,7 +1151,7 @@ sub overtaken {
 sub check_tries {
     my ($self, $op) = @_;
 
-    my $doubt = defined $op->{answer};
+    my $doubt = defined $op->{answer} || !@{ $op->{tries} };
 
     for my $try (@{ $op->{tries} }) {
         my ($begin, $end, $status, $answer) = @$try;
@@ -704,6 +1177,53 @@ sub check_tries {
 }
 
 
+# What was said of a key.  What is committed was judged as an answer, and
+# what is pending may become anything.
+
+sub check_question {
+    my ($self, $q) = @_;
+
+    my ($begin, $end, $status, $answer, $age, $op) = @$q;
+    my $text = "$op->{key} ($op->{path}), sent $age ms before, was $answer";
+    my $done = defined $op->{seq};
+
+    if ($status != 200) {
+        $self->wrong("a question about $op->{key} was answered $status"
+                     . " $answer")
+            unless $status =~ /^(?:0|-1|429|503)$/ || $self->starved($q);
+        return;
+    }
+
+    my ($what, $final) = $answer =~
+        /^\{"outcome":"(\w+)"(?:,"final":(true|false))?/;
+    $final = ($final || '') eq 'true';
+    $what ||= '';
+
+    $self->{n}{$final ? 'final' : $what}++;
+
+    if ($what eq 'committed') {
+        $self->wrong("$text before it was sent") if $end < $op->{begin};
+        return;
+    }
+
+    return if $answer eq '{"outcome":"pending"}';
+
+    if ($answer !~ /^\{"outcome":"unknown","final":(?:true|false)\}$/) {
+        $self->wrong("$text, which is no answer");
+        return;
+    }
+
+    # what was sent after the question may be done whatever it said
+
+    $self->wrong("$text, although it is done, as seq $op->{seq}")
+        if $final && $done && $op->{last_begin} < $begin;
+    $self->wrong("$text, although it was there, as seq $op->{seq}")
+        if $done && $self->surely($begin) >= $op->{seq};
+    $self->wrong("$text too early to say so")
+        if $final && $age < $self->{deadline} + $TRANSIT_MS;
+}
+
+
 # ---- all of it --------------------------------------------------------------
 
 sub check {
@@ -718,7 +1238,8 @@ sub check {
         } elsif (defined $op->{answer}) {
             $self->wrong("$op->{key}: answered $op->{answer}, and is not in"
                          . ' the journal')
-                unless $op->{status} == 207 && $op->{answer} !~ /"txid"/;
+                unless $op->{status} == 207 && $op->{answer} !~ /"txid"/
+                       && !ingest($op);
         }
 
         $self->{n}{answered}++ if defined $op->{answer};
@@ -727,13 +1248,17 @@ sub check {
     $self->check_hashes;
     $self->real_time;
     $self->check_tries($_) for values %{ $self->{ops} };
+    $self->check_ingested($_) for grep { ingest($_) } values %{ $self->{ops} };
     $self->check_read($_) for @{ $self->{reads} };
+    $self->check_question($_) for @{ $self->{questions} };
 
     for (@{ $self->{mismatch} }) {
         $self->{n}{mismatch}++;
+        my $no = $_->[5] eq '/ledger/ingest' ? 409 : 422;
+
         $self->wrong("$_->[4]: another body under a taken key was answered"
-                     . " $_->[2] $_->[3]") if $_->[2] !~ /^(?:0|-1|422|429|503)$/
-                && !$self->starved($_);
+                     . " $_->[2] $_->[3]")
+            if $_->[2] !~ /^(?:0|-1|$no|429|503)$/ && !$self->starved($_);
     }
 
     return @{ $self->{wrong} };
@@ -763,10 +1288,13 @@ sub summary {
 
     return sprintf '%d entries; %d operations, %d done, %d answered, %d with'
         . ' an unknown outcome, %d refused, %d told to come later, %d replays,'
-        . ' %d mismatches, %d reads (stalest %d ms), %d receipt hashes',
+        . ' %d mismatches, %d reads (stalest %d ms), %d receipt hashes; %d'
+        . ' ingested, %d holds expired; asked for: %d committed, %d pending,'
+        . ' %d unknown, %d for good',
         $#{ $self->{entries} }, scalar keys %{ $self->{ops} },
         map { $_ || 0 } @$n{qw(done answered unknown refused later replayed
-                               mismatch reads stalest hashes)};
+                               mismatch reads stalest hashes ingested expired
+                               committed pending unknown final)};
 }
 
 
