@@ -32,6 +32,7 @@ typedef struct {
     size_t           slot_n;        /* all of them; the last is never used */
     size_t           used;
     size_t           limit;         /* 80 % of the homes */
+    bool             warm;          /* was renewed */
 } ron_tag_table_t;
 
 
@@ -138,6 +139,9 @@ ron_tag_table_find(const ron_tag_table_t *t, ron_tag_key_t key)
 ron_status_t ron_tag_table_create(ron_tag_table_t *t, size_t bytes);
 void ron_tag_table_free(ron_tag_table_t *t);
 void ron_tag_table_clear(ron_tag_table_t *t);
+
+/* The same, and what is put into it later finds its memory there. */
+void ron_tag_table_renew(ron_tag_table_t *t);
 size_t ron_tag_table_bytes(const ron_tag_table_t *t);
 
 /* The key must not be there.  Fills up past the limit if it has to. */

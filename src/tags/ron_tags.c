@@ -42,6 +42,9 @@
  */
 #define RON_TAGS_SPAN          100000
 
+/* With so many a store is in use, and its spare table will be. */
+#define RON_TAGS_IN_USE        1000
+
 
 static ron_status_t ron_tags_conf(const ron_tags_conf_t *conf,
     ron_tags_t *tags);
@@ -57,6 +60,7 @@ static ron_status_t ron_tags_search(ron_tags_t *tags, ron_tag_key_t key,
     uint64_t *seq);
 static ron_status_t ron_tags_room(ron_tags_t *tags);
 static bool ron_tags_ripe(const ron_tags_t *tags);
+static void ron_tags_warm(ron_tags_t *tags);
 static ron_status_t ron_tags_spare(ron_tags_t *tags);
 static ron_status_t ron_tags_freeze(ron_tags_t *tags);
 static ron_status_t ron_tags_settle(ron_tags_t *tags);
@@ -744,6 +748,10 @@ ron_tags_commit(ron_tags_t *tags, uint64_t committed_seq, uint64_t ledger_ms)
 
     ron_tags_adopt(tags);
 
+    if (!tags->in_use && tags->active->used >= RON_TAGS_IN_USE) {
+        ron_tags_warm(tags);
+    }
+
     if (!ron_tags_ripe(tags) || tags->log.n > tags->active->used / 2) {
         return;
     }
@@ -757,6 +765,24 @@ ron_tags_commit(ron_tags_t *tags, uint64_t committed_seq, uint64_t ledger_ms)
     if (ready) {
         (void) ron_tags_freeze(tags);
     }
+}
+
+
+/* Lets the worker have the spare table ready before it is needed. */
+
+static void
+ron_tags_warm(ron_tags_t *tags)
+{
+    tags->in_use = true;
+
+    ron_mutex_lock(tags->mutex);
+
+    if (tags->turn == RON_TAGS_FREE) {
+        tags->turn = RON_TAGS_COLD;
+        ron_cond_signal(tags->work);
+    }
+
+    ron_mutex_unlock(tags->mutex);
 }
 
 

@@ -8,6 +8,8 @@
  *
  * A table goes round:
  *
+ *     RON_TAGS_COLD      the worker's, was never touched
+ *        worker: its memory is there
  *     RON_TAGS_FREE      empty; the owner's spare
  *        owner: freezes the active one, which the spare replaces
  *     RON_TAGS_TURNING   worker writes it out, owner looks up in it
@@ -17,6 +19,9 @@
  *     RON_TAGS_DIRTY     the worker's, to be emptied
  *        worker: is empty again
  *     RON_TAGS_FREE
+ *
+ * The spare of a store that nobody uses stays untouched: it becomes cold when
+ * there are some tags.
  *
  * Views go from the worker to the owner by `published`; the one that the
  * owner let go comes back through `garbage`, because closing files and
@@ -36,7 +41,8 @@ typedef enum {
     RON_TAGS_FREE = 0,
     RON_TAGS_TURNING,
     RON_TAGS_WRITTEN,
-    RON_TAGS_DIRTY
+    RON_TAGS_DIRTY,
+    RON_TAGS_COLD
 } ron_tags_turn_t;
 
 
@@ -66,6 +72,7 @@ struct ron_tags_s {
     uint64_t                  lookups;
     uint64_t                  block_reads;
     uint64_t                  waits;
+    bool                      in_use;       /* the spare was asked for */
 
     /* shared */
 

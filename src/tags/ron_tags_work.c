@@ -118,10 +118,12 @@ ron_tags_serve_locked(ron_tags_t *tags)
 static bool
 ron_tags_clean_locked(ron_tags_t *tags)
 {
-    bool              renew;
+    bool              renew, cold;
     ron_tag_table_t  *table, fresh, old;
 
-    if (tags->turn != RON_TAGS_DIRTY) {
+    cold = tags->turn == RON_TAGS_COLD;
+
+    if (tags->turn != RON_TAGS_DIRTY && !cold) {
         return false;
     }
 
@@ -135,8 +137,8 @@ ron_tags_clean_locked(ron_tags_t *tags)
     renew = ron_tag_table_bytes(table) > tags->table_bytes
             && ron_tag_table_create(&fresh, tags->table_bytes) == RON_OK;
 
-    if (!renew) {
-        ron_tag_table_clear(table);
+    if (!renew && (cold || table->used != 0)) {
+        ron_tag_table_renew(table);
     }
 
     ron_mutex_lock(tags->mutex);

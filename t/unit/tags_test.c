@@ -19,6 +19,7 @@
 #include "ron_port.h"
 #include "ron_tag_merge.h"
 #include "ron_tags.h"
+#include "ron_tags_int.h"
 #include "ron_seed.h"
 #include "ron_test.h"
 
@@ -1705,6 +1706,84 @@ wipe_sub(void *ctx, const char *name)
 }
 
 
+/* Pages of a table that are in memory, in per cent. */
+
+static unsigned
+in_memory(const ron_tag_table_t *t)
+{
+    size_t          i, n, in;
+    uintptr_t       from, to;
+    unsigned char  *v;
+
+    from = ((uintptr_t) t->slot + 4095) & ~(uintptr_t) 4095;
+    to = (uintptr_t) (t->slot + t->slot_n) & ~(uintptr_t) 4095;
+    n = (to - from) / 4096;
+    v = malloc(n);
+    in = 0;
+
+    RON_ASSERT(v != NULL && mincore((void *) from, to - from, v) == 0);
+
+    for (i = 0; i < n; i++) {
+        in += v[i] & 1;
+    }
+
+    free(v);
+
+    return (unsigned) (in * 100 / n);
+}
+
+
+/*
+ * The first tags of a table touch all of its memory, and whoever puts them has
+ * no time to get it.  A store that is not used has none at all.
+ */
+
+static void
+test_warm(void)
+{
+    char             dir[128];
+    unsigned         i;
+    ron_tags_t      *tags;
+    ron_tags_conf_t  conf;
+
+    fresh_dir(dir, sizeof(dir), "warm");
+    conf = conf_of(dir, 16 << 20, 8);
+    RON_ASSERT(ron_tags_open(&conf, &tags) == RON_OK);
+
+    fill(tags, 1, 10);
+    ron_tags_commit(tags, 10, 10);
+    ron_sleep_us(20000);
+
+    if (getenv("RON_UNDER_VALGRIND") == NULL) {
+        ok(in_memory(&tags->table[1]) < 10, "a few tags, no spare table");
+    }
+
+    fill(tags, 11, 1000);
+    ron_tags_commit(tags, 1000, 1000);
+
+    for (i = 0; i < 1000 && in_memory(&tags->table[1]) < 100; i++) {
+        ron_sleep_us(10000);
+    }
+
+    is_u64(in_memory(&tags->table[1]), 100, "it is there before it is needed");
+
+    fill(tags, 1001, 2000);
+    ron_tags_commit(tags, 2000, 2000);
+    RON_ASSERT(ron_tags_flush(tags) == RON_OK);
+    ok(tags->active == &tags->table[1], "and then it is needed");
+    is_u64(missing(tags, 1, 2000), 0, "nothing is missing");
+
+    fill(tags, 2001, 3000);
+    ron_tags_commit(tags, 3000, 3000);
+    RON_ASSERT(ron_tags_flush(tags) == RON_OK);
+    ok(tags->active == &tags->table[0] && tags->active->warm,
+       "nor in the first one, which had large pages by then");
+    is_u64(missing(tags, 1, 3000), 0, "where it was empty");
+
+    ron_tags_close(tags);
+}
+
+
 int
 main(void)
 {
@@ -1747,6 +1826,7 @@ main(void)
     test_follower_loss();
     test_quiet();
     test_merge_equal();
+    test_warm();
 
     (void) ron_dir_each(base, wipe_sub, base);
     (void) rmdir(base);
