@@ -12,6 +12,7 @@
 #include "ron_history_impl.h"
 #include "ron_log.h"
 #include "ron_port.h"
+#include "ron_wal_vfs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -323,7 +324,8 @@ ron_history_connect_once(ron_history_t *h)
     }
 
     if (sqlite3_open_v2(path, &h->db, SQLITE_OPEN_READWRITE
-                                      | SQLITE_OPEN_NOMUTEX, NULL)
+                                      | SQLITE_OPEN_NOMUTEX,
+                        ron_wal_vfs_paced(NULL))
         != SQLITE_OK)
     {
         return RON_EIO;

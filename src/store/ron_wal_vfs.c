@@ -8,26 +8,32 @@
 
 /* SQLite writes at most 128 KiB less one byte in one call. */
 #define RON_WAL_GATHER    (64 * 1024)
+#define RON_WAL_PACE      (512 * 1024)
 #define RON_WAL_VFS_NAME  64
 
 
 typedef struct {
     sqlite3_file    base;
     sqlite3_file   *real;
-    uint8_t        *buf;
+    uint8_t        *buf;            /* NULL: nothing is gathered */
     size_t          len;
     sqlite3_int64   off;            /* of what is gathered */
+    size_t          pace;           /* SIZE_MAX: synced when SQLite says so */
+    size_t          unsynced;
 } ron_wal_file_t;
 
 
 typedef struct {
     sqlite3_vfs     vfs;
     sqlite3_vfs    *base;
+    bool            paced;
     char            name[RON_WAL_VFS_NAME];
 } ron_wal_vfs_t;
 
 
 static int ron_wal_flush(ron_wal_file_t *f);
+static int ron_wal_put(ron_wal_file_t *f, const void *data, size_t n,
+    sqlite3_int64 off);
 static int ron_wal_close(sqlite3_file *file);
 static int ron_wal_read(sqlite3_file *file, void *buf, int n,
     sqlite3_int64 off);
@@ -53,13 +59,20 @@ static int ron_wal_random(sqlite3_vfs *vfs, int n, char *out);
 static int ron_wal_sleep(sqlite3_vfs *vfs, int us);
 static int ron_wal_time_ms(sqlite3_vfs *vfs, sqlite3_int64 *ms);
 static int ron_wal_error(sqlite3_vfs *vfs, int n, char *out);
-static const char *ron_wal_make(sqlite3_vfs *base);
+static int ron_wal_shm_map(sqlite3_file *file, int page, int size, int extend,
+    void volatile **p);
+static int ron_wal_shm_lock(sqlite3_file *file, int off, int n, int flags);
+static void ron_wal_shm_barrier(sqlite3_file *file);
+static int ron_wal_shm_unmap(sqlite3_file *file, int unlink);
+static const char *ron_wal_find(const char *base, bool paced);
+static const char *ron_wal_make(sqlite3_vfs *base, const char *name,
+    bool paced);
 
 
-/* Version 1: a WAL is neither mapped nor has it an index of its own. */
+/* Version 2: the index of a WAL is its database's, and nothing is mapped. */
 
 static const sqlite3_io_methods  ron_wal_methods = {
-    .iVersion = 1,
+    .iVersion = 2,
     .xClose = ron_wal_close,
     .xRead = ron_wal_read,
     .xWrite = ron_wal_write,
@@ -71,12 +84,30 @@ static const sqlite3_io_methods  ron_wal_methods = {
     .xCheckReservedLock = ron_wal_check_lock,
     .xFileControl = ron_wal_control,
     .xSectorSize = ron_wal_sector,
-    .xDeviceCharacteristics = ron_wal_traits
+    .xDeviceCharacteristics = ron_wal_traits,
+    .xShmMap = ron_wal_shm_map,
+    .xShmLock = ron_wal_shm_lock,
+    .xShmBarrier = ron_wal_shm_barrier,
+    .xShmUnmap = ron_wal_shm_unmap
 };
 
 
 const char *
 ron_wal_vfs(const char *base)
+{
+    return ron_wal_find(base, false);
+}
+
+
+const char *
+ron_wal_vfs_paced(const char *base)
+{
+    return ron_wal_find(base, true);
+}
+
+
+static const char *
+ron_wal_find(const char *base, bool paced)
 {
     char          name[RON_WAL_VFS_NAME];
     const char   *made;
@@ -87,14 +118,15 @@ ron_wal_vfs(const char *base)
         return base;
     }
 
-    (void) snprintf(name, sizeof(name), "ron-%s", vfs->zName);
+    (void) snprintf(name, sizeof(name), "ron-%s%s", paced ? "paced-" : "",
+                    vfs->zName);
     there = sqlite3_vfs_find(name);
 
     if (there != NULL) {
         return there->zName;
     }
 
-    made = ron_wal_make(vfs);
+    made = ron_wal_make(vfs, name, paced);
 
     return made != NULL ? made : base;
 }
@@ -107,7 +139,7 @@ ron_wal_vfs(const char *base)
  */
 
 static const char *
-ron_wal_make(sqlite3_vfs *base)
+ron_wal_make(sqlite3_vfs *base, const char *name, bool paced)
 {
     ron_wal_vfs_t  *made;
 
@@ -116,9 +148,10 @@ ron_wal_make(sqlite3_vfs *base)
         return NULL;
     }
 
-    (void) snprintf(made->name, sizeof(made->name), "ron-%s", base->zName);
+    (void) snprintf(made->name, sizeof(made->name), "%s", name);
 
     made->base = base;
+    made->paced = paced;
     made->vfs = (sqlite3_vfs) {
         .iVersion = ron_min(base->iVersion, 2),
         .szOsFile = (int) sizeof(ron_wal_file_t) + base->szOsFile,
@@ -149,12 +182,16 @@ ron_wal_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file,
     int flags, int *out)
 {
     int              rc;
+    bool             paced;
     sqlite3_vfs     *base;
     ron_wal_file_t  *f;
 
     base = ((ron_wal_vfs_t *) vfs)->base;
+    paced = ((ron_wal_vfs_t *) vfs)->paced;
 
-    if (!(flags & SQLITE_OPEN_WAL)) {
+    if (!(flags & SQLITE_OPEN_WAL)
+        && !(paced && (flags & SQLITE_OPEN_MAIN_DB)))
+    {
         return base->xOpen(base, path, file, flags, out);
     }
 
@@ -162,10 +199,13 @@ ron_wal_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file,
     memset(f, 0, sizeof(ron_wal_file_t));
 
     f->real = (sqlite3_file *) (f + 1);
-    f->buf = malloc(RON_WAL_GATHER);
+    f->pace = paced ? RON_WAL_PACE : SIZE_MAX;
 
-    if (f->buf == NULL) {
-        return SQLITE_NOMEM;
+    if (!paced) {
+        f->buf = malloc(RON_WAL_GATHER);
+        if (f->buf == NULL) {
+            return SQLITE_NOMEM;
+        }
     }
 
     rc = base->xOpen(base, path, f->real, flags, out);
@@ -190,11 +230,31 @@ ron_wal_flush(ron_wal_file_t *f)
         return SQLITE_OK;
     }
 
-    rc = f->real->pMethods->xWrite(f->real, f->buf, (int) f->len, f->off);
+    rc = ron_wal_put(f, f->buf, f->len, f->off);
 
     /* What did not get out is lost here as it is on the disk. */
 
     f->len = 0;
+
+    return rc;
+}
+
+
+/* A sync has no more than this to write, and nobody waits long behind it. */
+
+static int
+ron_wal_put(ron_wal_file_t *f, const void *data, size_t n, sqlite3_int64 off)
+{
+    int  rc;
+
+    rc = f->real->pMethods->xWrite(f->real, data, (int) n, off);
+
+    f->unsynced += n;
+
+    if (rc == SQLITE_OK && f->unsynced >= f->pace) {
+        f->unsynced = 0;
+        rc = f->real->pMethods->xSync(f->real, SQLITE_SYNC_NORMAL);
+    }
 
     return rc;
 }
@@ -242,8 +302,8 @@ ron_wal_write(sqlite3_file *file, const void *data, int n, sqlite3_int64 off)
         }
     }
 
-    if ((size_t) n > RON_WAL_GATHER) {
-        return f->real->pMethods->xWrite(f->real, data, n, off);
+    if (f->buf == NULL || (size_t) n > RON_WAL_GATHER) {
+        return ron_wal_put(f, data, (size_t) n, off);
     }
 
     if (f->len == 0) {
@@ -277,6 +337,8 @@ ron_wal_sync(sqlite3_file *file, int flags)
     ron_wal_file_t  *f = (ron_wal_file_t *) file;
 
     rc = ron_wal_flush(f);
+
+    f->unsynced = 0;
 
     return rc != SQLITE_OK ? rc : f->real->pMethods->xSync(f->real, flags);
 }
@@ -345,6 +407,43 @@ ron_wal_traits(sqlite3_file *file)
     ron_wal_file_t  *f = (ron_wal_file_t *) file;
 
     return f->real->pMethods->xDeviceCharacteristics(f->real);
+}
+
+
+static int
+ron_wal_shm_map(sqlite3_file *file, int page, int size, int extend,
+    void volatile **p)
+{
+    ron_wal_file_t  *f = (ron_wal_file_t *) file;
+
+    return f->real->pMethods->xShmMap(f->real, page, size, extend, p);
+}
+
+
+static int
+ron_wal_shm_lock(sqlite3_file *file, int off, int n, int flags)
+{
+    ron_wal_file_t  *f = (ron_wal_file_t *) file;
+
+    return f->real->pMethods->xShmLock(f->real, off, n, flags);
+}
+
+
+static void
+ron_wal_shm_barrier(sqlite3_file *file)
+{
+    ron_wal_file_t  *f = (ron_wal_file_t *) file;
+
+    f->real->pMethods->xShmBarrier(f->real);
+}
+
+
+static int
+ron_wal_shm_unmap(sqlite3_file *file, int unlink)
+{
+    ron_wal_file_t  *f = (ron_wal_file_t *) file;
+
+    return f->real->pMethods->xShmUnmap(f->real, unlink);
 }
 
 

@@ -1,6 +1,6 @@
 
 /*
- * A SQLite VFS that gathers what is written to a WAL.  Internal to src/store.
+ * SQLite VFSes that write a WAL otherwise; for src/store and src/history.
  *
  * SQLite writes each frame of a WAL in two pieces, 24 bytes and a page, and a
  * commit has a dozen frames: two dozen system calls, each touching pages that
@@ -25,6 +25,14 @@
  * `base` itself when it cannot be had.  It lives as long as the process.
  */
 const char *ron_wal_vfs(const char *base);
+
+/*
+ * One that gathers nothing, for a commit without a sync must be written when it
+ * is published, and syncs a log or database whenever 512 KiB went to it: many
+ * megabytes at once would hold up the syncs of another file, which somebody
+ * waits for.
+ */
+const char *ron_wal_vfs_paced(const char *base);
 
 
 #endif /* RON_WAL_VFS_H */
