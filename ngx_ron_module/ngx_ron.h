@@ -209,6 +209,9 @@ void ngx_ron_admit_done(ron_admit_t queue);
 /* In the helper, with a zone: what libron has counted since the last call. */
 void ngx_ron_sample(const ron_service_stat_t *stat);
 
+/* Has NGINX's logs go to the disk as they grow. */
+void ngx_ron_logs(void);
+
 /* Operations of wallets that are in and that the committer does not have. */
 uint64_t ngx_ron_sample_work(const ron_zone_t *zone,
     const ron_service_stat_t *stat);

@@ -781,6 +781,7 @@ ngx_ron_helper_publish(void)
                          &ngx_ron_helper_seen.auth_failures);
 
     ngx_ron_sample(&stat);
+    ngx_ron_logs();
 }
 
 

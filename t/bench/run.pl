@@ -590,6 +590,10 @@ sub measure {
             $args[$rate + 1] = int(0.7 * $best);
         }
 
+        # logs of the case before would go to the disk in the middle of this
+
+        system 'sync';
+
         my $r = $who eq 'postgres' ? postgres_case($name, @args)
                 : $who eq 'wrk' ? wrk_case($name, @args)
                 : $name =~ /^kill/ ? kill_case($name, @args)
