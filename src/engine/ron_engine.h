@@ -234,11 +234,11 @@ ron_status_t ron_engine_lookup_batch(ron_engine_t *engine, ron_str_t cap,
     ron_str_t key, ron_str_t *wire, bool *durable);
 
 /*
- * The root of the tree after the commit that an entry came with, which must
- * be durable: what was answered to a batch, when it comes again.
+ * The row of the commit that an entry came with, which must be durable: what
+ * was answered to a batch, when it comes again.  Good until the next look-up.
  */
-ron_status_t ron_engine_root(ron_engine_t *engine, uint64_t seq,
-    ron_hash_t *root);
+ron_status_t ron_engine_row(ron_engine_t *engine, uint64_t seq,
+    ron_row_t *row);
 
 ron_store_t *ron_engine_store(ron_engine_t *engine);
 

@@ -404,18 +404,11 @@ ron_outcome_find(ron_engine_t *en, uint64_t seq, const ron_tag_t *tag,
 
 
 ron_status_t
-ron_engine_root(ron_engine_t *en, uint64_t seq, ron_hash_t *root)
+ron_engine_row(ron_engine_t *en, uint64_t seq, ron_row_t *row)
 {
-    ron_row_t     row;
     ron_status_t  status;
 
-    memset(root, 0, sizeof(ron_hash_t));
-
-    status = ron_reader_row(en->reader, seq, &row);
-
-    if (status == RON_OK) {
-        *root = row.root;
-    }
+    status = ron_reader_row(en->reader, seq, row);
 
     return status == RON_ENOTFOUND ? ron_corrupt() : status;
 }

@@ -32,7 +32,7 @@
 #define RON_MSG_PAIRS_MAX   128
 
 
-/* The tree after the batch that the unit was decided in. */
+/* The tree after the batch of a unit, or of the ingest that it repeats. */
 typedef struct {
     ron_hash_t  root;
     uint64_t    size;                   /* = seq of its last entry */

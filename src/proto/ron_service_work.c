@@ -551,6 +551,8 @@ ron_service_head(ron_service_t *s, const ron_batch_t *batch, uint32_t i,
     ron_msg_batch_t *head)
 {
     uint64_t              seq;
+    ron_row_t             row;
+    ron_status_t          status;
     const ron_outcome_t  *out;
 
     *head = (ron_msg_batch_t) { s->root, s->seq, s->time_ms };
@@ -570,7 +572,14 @@ ron_service_head(ron_service_t *s, const ron_batch_t *batch, uint32_t i,
         return RON_OK;
     }
 
-    return ron_engine_root(s->engine, seq, &head->root);
+    status = ron_engine_row(s->engine, seq, &row);
+
+    if (status == RON_OK) {
+        *head = (ron_msg_batch_t) { row.root, row.seq + row.count - 1,
+                                    row.time_ms };
+    }
+
+    return status;
 }
 
 

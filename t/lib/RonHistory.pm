@@ -58,6 +58,7 @@ use constant { SEQ => 0, TIME => 1, KIND => 2, ASSET => 3, ACCOUNT => 4,
 use constant { BEGIN_US => 0, END_US => 1, STATUS => 2, ANSWER => 3 };
 
 my $SLACK_US = 2000;                    # as_of is in milliseconds
+my $AGAIN_US = 5000;                    # a worker sends no sooner again
 my $TRANSIT_MS = 1000;                  # and a deadline, until unknown is final
 
 # why an entry of an ingest is refused: reason, detail, code of the problem
@@ -765,7 +766,8 @@ sub places {
 }
 
 # With an idem_id there is one answer, that of the place where it is.  Without
-# one an answer is right at that place, or at one where nothing was accepted.
+# one an answer is right at that place, or at one where nothing was accepted:
+# when it was sent again, by the client, or by its worker to the next helper.
 
 sub check_ingested {
     my ($self, $op) = @_;
@@ -776,7 +778,9 @@ sub check_ingested {
         my @can = map { $self->ingest_answer($op, @$_) }
                       @{ $op->{rounds} || [] };
 
-        if (loose($op) && @{ $op->{answers} } + @{ $op->{tries} } > 1) {
+        if (loose($op) && ($end - $begin >= $AGAIN_US
+                           || @{ $op->{answers} } + @{ $op->{tries} } > 1))
+        {
             my $size = $self->{roots}{$root || ''};
 
             if ($size && $size >= $self->surely($begin)
