@@ -70,12 +70,6 @@ ron_status_t ron_file_lock(ron_fd_t fd);
  */
 void ron_memory_large(void *p, size_t len);
 
-/*
- * Makes memory zero, and all of it present, in large pages where there are any:
- * for whoever has time, before it goes to one who has none.
- */
-void ron_memory_fresh(void *p, size_t len);
-
 
 /* ---- threads ------------------------------------------------------------ */
 

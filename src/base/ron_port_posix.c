@@ -516,42 +516,22 @@ ron_file_lock(ron_fd_t fd)
 }
 
 
-/* Of the large pages that lie in it whole. */
-
-static void
-ron_memory_advise(void *p, size_t len, int advice)
+void
+ron_memory_large(void *p, size_t len)
 {
+#ifdef MADV_HUGEPAGE
     uintptr_t  from, to;
 
     from = ((uintptr_t) p + RON_PAGE_LARGE - 1) & ~(RON_PAGE_LARGE - 1);
     to = ((uintptr_t) p + len) & ~(RON_PAGE_LARGE - 1);
 
     if (from < to) {
-        (void) madvise((void *) from, to - from, advice);
+        (void) madvise((void *) from, to - from, MADV_HUGEPAGE);
     }
-}
-
-
-void
-ron_memory_large(void *p, size_t len)
-{
-#ifdef MADV_HUGEPAGE
-    ron_memory_advise(p, len, MADV_HUGEPAGE);
 #else
     (void) p;
     (void) len;
 #endif
-}
-
-
-/* Small pages that are there stay small: they have to go first. */
-
-void
-ron_memory_fresh(void *p, size_t len)
-{
-    ron_memory_advise(p, len, MADV_DONTNEED);
-    ron_memory_large(p, len);
-    memset(p, 0, len);
 }
 
 

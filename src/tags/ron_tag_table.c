@@ -31,6 +31,8 @@
 #define RON_TAG_HOMES_MIN   16
 #define RON_TAG_RUN_OFF     64
 #define RON_TAG_LOG_MIN     256
+#define RON_TAG_TOUCH       (1 << 20)
+#define RON_TAG_TOUCH_US    1000
 
 
 static ron_status_t ron_tag_table_alloc(ron_tag_table_t *t, size_t home_n);
@@ -59,6 +61,9 @@ ron_tag_table_alloc(ron_tag_table_t *t, size_t home_n)
         return RON_ENOMEM;
     }
 
+
+    ron_memory_large(t->slot, (home_n + RON_TAG_RUN_OFF)
+                              * sizeof(ron_tag_slot_t));
 
     t->home_n = home_n;
     t->slot_n = home_n + RON_TAG_RUN_OFF;
@@ -94,22 +99,30 @@ ron_tag_table_clear(ron_tag_table_t *t)
 
 
 /*
- * Tags go everywhere in a table, so the first of them touch all of its pages.
- * Large ones, which make look-ups cheaper, would all be zeroed then, one after
- * the other: 16 to 50 ms for 32 MiB, in which nothing is decided.
+ * Tags go everywhere in a table, so the first of them touch all of its pages,
+ * which the kernel zeroes one after the other: 16 to 50 ms for 32 MiB, in which
+ * nothing is decided.  Nor may that take a processor for so long from those who
+ * begin to work just then.
  */
 
 void
-ron_tag_table_renew(ron_tag_table_t *t)
+ron_tag_table_touch(ron_tag_table_t *t)
 {
-    if (t->warm) {
-        ron_tag_table_clear(t);
-        return;
-    }
+    size_t    i, len;
+    uint8_t  *p;
 
-    ron_memory_fresh(t->slot, t->slot_n * sizeof(ron_tag_slot_t));
-    t->used = 0;
-    t->warm = true;
+    RON_ASSERT(t->used == 0);
+
+    p = (uint8_t *) t->slot;
+    len = t->slot_n * sizeof(ron_tag_slot_t);
+
+    for (i = 0; i < len; i += RON_TAG_TOUCH) {
+        memset(p + i, 0, ron_min(len - i, RON_TAG_TOUCH));
+
+        if (len - i > RON_TAG_TOUCH) {
+            ron_sleep_us(RON_TAG_TOUCH_US);
+        }
+    }
 }
 
 

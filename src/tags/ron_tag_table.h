@@ -32,7 +32,6 @@ typedef struct {
     size_t           slot_n;        /* all of them; the last is never used */
     size_t           used;
     size_t           limit;         /* 80 % of the homes */
-    bool             warm;          /* was renewed */
 } ron_tag_table_t;
 
 
@@ -140,8 +139,8 @@ ron_status_t ron_tag_table_create(ron_tag_table_t *t, size_t bytes);
 void ron_tag_table_free(ron_tag_table_t *t);
 void ron_tag_table_clear(ron_tag_table_t *t);
 
-/* The same, and what is put into it later finds its memory there. */
-void ron_tag_table_renew(ron_tag_table_t *t);
+/* Has the memory of an empty one there before something is put into it. */
+void ron_tag_table_touch(ron_tag_table_t *t);
 size_t ron_tag_table_bytes(const ron_tag_table_t *t);
 
 /* The key must not be there.  Fills up past the limit if it has to. */

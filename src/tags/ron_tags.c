@@ -42,9 +42,6 @@
  */
 #define RON_TAGS_SPAN          100000
 
-/* With so many a store is in use, and its spare table will be. */
-#define RON_TAGS_IN_USE        1000
-
 
 static ron_status_t ron_tags_conf(const ron_tags_conf_t *conf,
     ron_tags_t *tags);
@@ -748,7 +745,10 @@ ron_tags_commit(ron_tags_t *tags, uint64_t committed_seq, uint64_t ledger_ms)
 
     ron_tags_adopt(tags);
 
-    if (!tags->in_use && tags->active->used >= RON_TAGS_IN_USE) {
+    if (!tags->warmed && tags->active->used != 0
+        && (tags->active->used >= tags->freeze_at / 2
+            || tags->committed - tags->frozen_seq >= tags->span / 2))
+    {
         ron_tags_warm(tags);
     }
 
@@ -768,12 +768,15 @@ ron_tags_commit(ron_tags_t *tags, uint64_t committed_seq, uint64_t ledger_ms)
 }
 
 
-/* Lets the worker have the spare table ready before it is needed. */
+/*
+ * Half-way to the first freeze: lets the worker have the memory of the spare
+ * table there, which whoever begins has no time for.
+ */
 
 static void
 ron_tags_warm(ron_tags_t *tags)
 {
-    tags->in_use = true;
+    tags->warmed = true;
 
     ron_mutex_lock(tags->mutex);
 

@@ -21,7 +21,7 @@
  *     RON_TAGS_FREE
  *
  * The spare of a store that nobody uses stays untouched: it becomes cold when
- * there are some tags.
+ * it will be needed soon.
  *
  * Views go from the worker to the owner by `published`; the one that the
  * owner let go comes back through `garbage`, because closing files and
@@ -72,7 +72,7 @@ struct ron_tags_s {
     uint64_t                  lookups;
     uint64_t                  block_reads;
     uint64_t                  waits;
-    bool                      in_use;       /* the spare was asked for */
+    bool                      warmed;       /* the spare was asked for */
 
     /* shared */
 

@@ -137,8 +137,12 @@ ron_tags_clean_locked(ron_tags_t *tags)
     renew = ron_tag_table_bytes(table) > tags->table_bytes
             && ron_tag_table_create(&fresh, tags->table_bytes) == RON_OK;
 
-    if (!renew && (cold || table->used != 0)) {
-        ron_tag_table_renew(table);
+    if (!renew) {
+        ron_tag_table_clear(table);
+    }
+
+    if (cold) {
+        ron_tag_table_touch(renew ? &fresh : table);
     }
 
     ron_mutex_lock(tags->mutex);

@@ -117,13 +117,6 @@ ron_random(void *buf, size_t len)
 
 
 void
-ron_memory_fresh(void *p, size_t len)
-{
-    memset(p, 0, len);
-}
-
-
-void
 ron_memory_large(void *p, size_t len)
 {
     (void) p;
