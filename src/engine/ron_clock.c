@@ -30,6 +30,12 @@ ron_engine_clock(ron_engine_t *en, uint64_t mono_us, uint64_t wall_ms)
 
     wall_us = wall_ms * 1000;
 
+    /* What was read before and comes later must not count its time twice. */
+
+    if (en->clock_us != 0) {
+        mono_us = ron_max(mono_us, en->clock_mono_us);
+    }
+
     ours_us = en->clock_us == 0 ? ron_clock_first(en, mono_us, wall_us)
                                 : ron_clock_next(en, mono_us, wall_us);
 
@@ -87,7 +93,7 @@ ron_clock_next(ron_engine_t *en, uint64_t mono_us, uint64_t wall_us)
 {
     uint64_t  ours_us, elapsed_us, lean_us;
 
-    elapsed_us = mono_us - ron_min(en->clock_mono_us, mono_us);
+    elapsed_us = mono_us - en->clock_mono_us;
     ours_us = en->clock_us + elapsed_us;
 
     /* What is too short to lean is saved for the next reading. */

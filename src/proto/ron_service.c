@@ -1146,6 +1146,13 @@ ron_service_begin_drain(ron_service_t *s)
         ron_service_set_state(s, RON_STATE_STOPPED, "drained");
         break;
 
+    case RON_STATE_SAFE_MODE:
+
+        /* nothing is written there: once it is left, by whatever way */
+
+        atomic_store(&s->want_drain, true);
+        break;
+
     default:
         break;
     }

@@ -389,6 +389,27 @@ test_other(void)
 }
 
 
+/* Read at the begin of a turn, and told at its end: that was counted. */
+
+static void
+test_late(void)
+{
+    scene_t   s;
+    uint64_t  began_us, last;
+
+    scene_begin(&s, false);
+
+    (void) after(&s, 10);
+    began_us = s.mono_us;
+    last = after(&s, 2 * SECOND);
+    is_u64(ron_engine_clock(s.en, began_us, s.wall_ms), last,
+           "an old reading is none");
+    is_u64(after(&s, 10), last + 10, "and no time is counted twice");
+
+    scene_end(&s);
+}
+
+
 int
 main(void)
 {
@@ -399,6 +420,7 @@ main(void)
     test_respawn();
     test_leap();
     test_other();
+    test_late();
 
     return done_testing();
 }

@@ -1891,9 +1891,21 @@ test_safe_mode(void)
            "writes go on");
     ok(test_balance(tc, "alice", &balance), "balance");
     is_u64(balance.available, 10, "from where they were");
+
+    /* a server that is told to end there is not begun again by who ends it */
+
+    is_u64(test_admin(tc, RON_ADMIN_SAFE_ENTER, &admin), RON_ADMIN_DONE,
+           "safe mode again");
+    ron_service_drain(s);
+    ron_sleep_us(50000);
+    ron_service_stat(s, &stat);
+    is_u64(stat.state, RON_STATE_SAFE_MODE, "a drain has to wait");
+    is_u64(test_admin(tc, RON_ADMIN_SAFE_LEAVE, &admin), RON_ADMIN_DONE,
+           "until it is left");
+    is_u64(test_until(s, RON_STATE_STOPPED), RON_STATE_STOPPED,
+           "and is not forgotten");
     tc_free(tc);
     test_stop(s);
-
 }
 
 
