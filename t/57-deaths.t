@@ -80,6 +80,17 @@ $c->judge('deaths', quit => 0);
     my $tid = committer();
     ok($tid, 'the committer is found by its name') or BAIL_OUT('no committer');
 
+    # a payment is to be stuck, and not the end of a hold that expires: those of
+    # the clients last for two seconds
+
+    my ($last, $since) = (-1, 0);
+    ok(until_ok(20, sub {
+        my $now = Time::HiRes::time();
+        my $seq = seq();
+        ($last, $since) = ($seq, $now) if $seq != $last;
+        return $now - $since > 2.5;
+    }), 'the last hold has expired');
+
     my $r = $s->post('/v1/issue', { to => 'a', asset => 'ron',
         amount_minor => '1' }, key => 'before-stuck');
     is($r->{status}, 200, 'before');
@@ -128,7 +139,8 @@ $c->judge('deaths', quit => 0);
     kill 'QUIT', $s->{pid};
     ok(until_ok(15, sub {
         $s->log =~ /"event":"shutdown".*"aborted":[1-9].*"leaked":[1-9]/
-    }), 'a quit does not wait for it, and says that it leaked');
+    }), 'a quit does not wait for it, and says that it leaked')
+        or diag(grep { /"event":"shutdown"/ } split /^/, $s->log);
     my ($root) = $s->log =~ /"event":"shutdown".*"leaked":[1-9]\d*,
                              "seq":$seq,"root":"([0-9a-f]{64})"}/x;
     ok($root, 'and up to which seq all is told')
