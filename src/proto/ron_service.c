@@ -315,12 +315,13 @@ ron_service_main(void *arg)
 
         now_us = ron_clock_mono_us();
 
-        if (atomic_exchange(&s->want_drain, false)) {
+        if (s->state != RON_STATE_SAFE_MODE     /* where it has to wait */
+            && atomic_exchange(&s->want_drain, false))
+        {
             ron_service_begin_drain(s);
         }
 
         ron_service_check_distrust(s);
-
         wait_us = ron_service_step(s, now_us);
 
         if (now_us >= s->tick_us) {
@@ -1144,13 +1145,6 @@ ron_service_begin_drain(ron_service_t *s)
     case RON_STATE_FOLLOWING:
         ron_service_close_engine(s);
         ron_service_set_state(s, RON_STATE_STOPPED, "drained");
-        break;
-
-    case RON_STATE_SAFE_MODE:
-
-        /* nothing is written there: once it is left, by whatever way */
-
-        atomic_store(&s->want_drain, true);
         break;
 
     default:
