@@ -1742,7 +1742,7 @@ static void
 test_warm(void)
 {
     char             dir[128];
-    unsigned         i;
+    unsigned         i, before;
     ron_tags_t      *tags;
     ron_tags_conf_t  conf;
 
@@ -1751,13 +1751,14 @@ test_warm(void)
     conf.span = 2000;
     RON_ASSERT(ron_tags_open(&conf, &tags) == RON_OK);
 
+    /* some allocators of tests touch what they give */
+
+    before = in_memory(&tags->table[1]);
+
     fill(tags, 1, 10);
     ron_tags_commit(tags, 10, 10);
     ron_sleep_us(20000);
-
-    if (getenv("RON_UNDER_VALGRIND") == NULL) {
-        ok(in_memory(&tags->table[1]) < 10, "a few tags, no spare table");
-    }
+    is_u64(in_memory(&tags->table[1]), before, "a few tags, no spare table");
 
     fill(tags, 11, 1000);
     ron_tags_commit(tags, 1000, 1000);
