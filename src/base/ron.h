@@ -26,14 +26,14 @@
 
 #if defined(__clang__)
 #if (__clang_major__ < 14)
-#error "ngx_ron needs gcc 12 or clang 14, or newer"
+#error "libron needs gcc 12 or clang 14, or newer"
 #endif
 #elif defined(__GNUC__)
 #if (__GNUC__ < 12)
-#error "ngx_ron needs gcc 12 or clang 14, or newer"
+#error "libron needs gcc 12 or clang 14, or newer"
 #endif
 #else
-#error "ngx_ron needs gcc 12 or clang 14, or newer"
+#error "libron needs gcc 12 or clang 14, or newer"
 #endif
 
 

@@ -45,6 +45,7 @@ ron_ckpt_begin(ron_ckpt_t *ck, const ron_state_t *st, uint64_t gen)
     ck->no = 0;
     ck->gen = gen;
     ck->begun_seq = st->seq;
+    ck->begun_ms = st->time_ms;
     ck->caps_purges = st->caps_purges;
 
     ron_blake3_init(&ck->hash);

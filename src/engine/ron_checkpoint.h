@@ -38,6 +38,7 @@ typedef struct {
     uint32_t      no;               /* slice */
     uint64_t      gen;              /* in progress, or the last one */
     uint64_t      begun_seq;
+    uint64_t      begun_ms;
     uint64_t      caps_purges;
     ron_blake3_t  hash;
 } ron_ckpt_t;

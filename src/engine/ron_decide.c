@@ -103,18 +103,14 @@ ron_decide_units(ron_engine_t *en, ron_work_t *w, uint64_t time_ms,
 }
 
 
-/*
- * What deciding will wait for, from memory or a disk cache, is asked for now:
- * tags and, step by step, accounts.
- */
+/* What deciding will wait for is asked for now: tags and accounts. */
 
 static void
 ron_work_prefetch(ron_engine_t *en, ron_work_t *w)
 {
-    uint32_t            base;
-    ron_op_tags_t      *t;
-    const ron_unit_t   *unit;
-    const ron_entry_t  *op;
+    uint32_t           base;
+    ron_op_tags_t     *t;
+    const ron_unit_t  *unit;
 
     base = 0;
 
@@ -122,23 +118,14 @@ ron_work_prefetch(ron_engine_t *en, ron_work_t *w)
         unit = w->pub.units[i];
 
         for (uint32_t k = 0; k < unit->op_n; k++) {
-            op = &unit->ops[k];
             t = &w->tags[base++];
 
-            t->from_hash = ron_state_hash(&en->state, op->account);
-            t->to_hash = ron_state_hash(&en->state, op->to);
-            ron_state_prefetch(&en->state, t->from_hash, 0);
-            ron_state_prefetch(&en->state, t->to_hash, 0);
+            ron_ahead_one(en, &unit->ops[k], t);
             ron_tag_ops(en, unit, k, t);
         }
     }
 
-    for (unsigned stage = 1; stage <= 2; stage++) {
-        for (uint32_t i = 0; i < base; i++) {
-            ron_state_prefetch(&en->state, w->tags[i].from_hash, stage);
-            ron_state_prefetch(&en->state, w->tags[i].to_hash, stage);
-        }
-    }
+    ron_ahead_all(en, w->tags, base);
 }
 
 

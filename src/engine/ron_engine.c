@@ -23,6 +23,7 @@
 /* A checkpoint of little state costs next to nothing, but not nothing. */
 #define RON_CHECKPOINT_MIN   8192
 #define RON_CHECKPOINT_EACH  4          /* entries, for each account */
+#define RON_CHECKPOINT_MS    2000
 
 /* While batches follow each other, a head is signed no more often. */
 #define RON_HEAD_US          5000
@@ -47,8 +48,9 @@ static bool ron_engine_failed(ron_engine_t *en);
 static ron_status_t ron_engine_ready(ron_engine_t *en);
 static ron_status_t ron_engine_forget_tags(ron_engine_t *en);
 static ron_status_t ron_engine_checkpoint(ron_engine_t *en, ron_work_t *w);
-static uint64_t ron_engine_checkpoint_due(const ron_engine_t *en);
+static bool ron_engine_checkpoint_due(const ron_engine_t *en);
 static void ron_engine_enqueue(ron_engine_t *en, ron_work_t *w);
+static ron_status_t ron_engine_head(ron_engine_t *en, ron_buf_t *note);
 static void ron_engine_durable(ron_engine_t *en, const ron_work_t *w);
 
 
@@ -118,13 +120,10 @@ ron_engine_open_parts(ron_engine_t *en, ron_buf_t *why)
         return status;
     }
 
-    if (en->conf.signer != NULL && en->conf.origin != NULL
-        && !ron_str_eq(ron_cstr(en->conf.origin),
-                       ron_signer_name(en->conf.signer)))
+    if (en->conf.signer != NULL
+        && (status = ron_signing_origin(en, en->conf.signer, why)) != RON_OK)
     {
-        ron_buf_printf(why, "the origin \"%s\" is not the name in the signing"
-                       " key", en->conf.origin);
-        return RON_EINVAL;
+        return status;
     }
 
     status = ron_store_open(&en->conf.store, &en->store);
@@ -226,6 +225,7 @@ ron_engine_acquire(ron_engine_t *en, ron_buf_t *why)
 
     en->ckpt_hash = en->head.checkpoint;
     en->ckpt.begun_seq = en->ckpt_seq;
+    en->ckpt.begun_ms = en->state.time_ms;
     en->durable_seq = en->state.seq;
     en->durable_ms = en->state.time_ms;
     en->writer = true;
@@ -578,9 +578,7 @@ ron_engine_checkpoint(ron_engine_t *en, ron_work_t *w)
         return RON_OK;
     }
 
-    if (!en->ckpt.active && en->state.seq - en->ckpt.begun_seq
-                            >= ron_engine_checkpoint_due(en))
-    {
+    if (!en->ckpt.active && ron_engine_checkpoint_due(en)) {
         ron_ckpt_begin(&en->ckpt, &en->state, en->ckpt.gen + 1);
         en->ckpt_credit = 0;
     }
@@ -622,21 +620,25 @@ ron_engine_checkpoint(ron_engine_t *en, ron_work_t *w)
  * little state is taken far more often than `checkpoint_n` says: some entries
  * for each account, a twentieth of the bytes.  One of much state comes once
  * for as many entries as there are accounts, so that it adds a third to the
- * bytes of a large ledger.
+ * bytes of a large ledger that is filled as fast as it can be; when there is
+ * time, it comes sooner.
  */
 
-static uint64_t
+static bool
 ron_engine_checkpoint_due(const ron_engine_t *en)
 {
-    uint64_t  due, accounts;
+    uint64_t  n, due, accounts;
 
+    n = en->state.seq - en->ckpt.begun_seq;
     accounts = en->state.accounts.n;
 
     due = ron_max(accounts * RON_CHECKPOINT_EACH,
                   (uint64_t) RON_CHECKPOINT_MIN);
     due = ron_min(due, en->conf.checkpoint_n);
 
-    return ron_max(due, accounts);
+    return n >= due
+           && (n >= accounts
+               || en->state.time_ms - en->ckpt.begun_ms >= RON_CHECKPOINT_MS);
 }
 
 
@@ -721,9 +723,8 @@ ron_engine_durable(ron_engine_t *en, const ron_work_t *w)
 void
 ron_engine_sign(ron_engine_t *en, bool idle)
 {
-    uint64_t               now_us;
-    ron_buf_t              note;
-    ron_checkpoint_note_t  cp;
+    uint64_t   now_us;
+    ron_buf_t  note;
 
     if (en->head_seq == en->signed_seq) {
         return;
@@ -735,14 +736,9 @@ ron_engine_sign(ron_engine_t *en, bool idle)
         return;
     }
 
-    memset(&cp, 0, sizeof(cp));
-    cp.origin = ron_signer_name(en->conf.signer);
-    cp.size = en->head_seq;
-    cp.root = en->head_root;
-
     ron_buf_init(&note, RON_NOTE_MAX);
 
-    if (ron_note_sign(en->conf.signer, &cp, &note) == RON_OK) {
+    if (ron_engine_head(en, &note) == RON_OK) {
         (void) ron_store_head_write(en->store, ron_buf_str(&note));
     }
 
@@ -750,6 +746,46 @@ ron_engine_sign(ron_engine_t *en, bool idle)
 
     en->signed_seq = en->head_seq;
     en->signed_us = now_us;
+}
+
+
+/*
+ * A head that the old key signs too names the new one, so that whoever trusts
+ * the old one can go on (docs/decisions/0016).
+ */
+
+static ron_status_t
+ron_engine_head(ron_engine_t *en, ron_buf_t *note)
+{
+    ron_buf_t              key;
+    ron_status_t           status;
+    ron_checkpoint_note_t  cp;
+
+    memset(&cp, 0, sizeof(cp));
+    cp.origin = ron_signer_name(en->conf.signer);
+    cp.size = en->head_seq;
+    cp.root = en->head_root;
+
+    if (en->conf.signer_old == NULL) {
+        return ron_note_sign(en->conf.signer, &cp, note);
+    }
+
+    ron_buf_init(&key, RON_NOTE_MAX);
+    ron_buf_put_cstr(&key, "key ");
+    status = ron_signer_public_text(en->conf.signer, &key);
+
+    if (status == RON_OK) {
+        cp.line[cp.line_n++] = ron_buf_str(&key);
+        status = ron_note_sign(en->conf.signer, &cp, note);
+    }
+
+    if (status == RON_OK) {
+        status = ron_note_cosign(en->conf.signer_old, note);
+    }
+
+    ron_buf_free(&key);
+
+    return status;
 }
 
 

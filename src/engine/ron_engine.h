@@ -48,6 +48,7 @@ typedef struct {
 typedef struct {
     ron_store_conf_t     store;
     const ron_signer_t  *signer;            /* NULL: the ledger's own key */
+    const ron_signer_t  *signer_old;        /* announces `signer`, or NULL */
     const char          *origin;            /* NULL: the signer's own name */
     uint64_t             checkpoint_n;      /* entries between; 100 000 */
     size_t               tag_ram;           /* bytes; 64 MiB */

@@ -201,7 +201,19 @@ ron_status_t ron_tag_find(ron_engine_t *en, ron_tag_kind_t kind,
 void ron_tag_ops(ron_engine_t *en, const ron_unit_t *unit, uint32_t i,
     ron_op_tags_t *tags);
 
-/* Puts the tags of an entry that was applied; made: NULL when replayed. */
+/* The same for an entry of the journal; both start the look-ups. */
+void ron_tag_of_entry(ron_engine_t *en, const ron_entry_t *e,
+    ron_op_tags_t *tags);
+
+/*
+ * What will be waited for, of memory or a disk cache, is asked for before the
+ * first of many is looked at: the accounts of each, then those of all, step by
+ * step.
+ */
+void ron_ahead_one(ron_engine_t *en, const ron_entry_t *op, ron_op_tags_t *t);
+void ron_ahead_all(ron_engine_t *en, const ron_op_tags_t *t, uint32_t n);
+
+/* Puts the tags of an entry that was applied; made: NULL when unknown. */
 ron_status_t ron_tag_entry(ron_engine_t *en, const ron_entry_t *e,
     const ron_op_tags_t *made);
 
@@ -227,6 +239,8 @@ void ron_commit_maintain(ron_engine_t *en, uint64_t keep_gen);
 
 /* ron_signing.c: the writer's key, made if need be. */
 ron_status_t ron_signing_open(ron_engine_t *en, ron_buf_t *why);
+ron_status_t ron_signing_origin(ron_engine_t *en, const ron_signer_t *signer,
+    ron_buf_t *why);
 
 /* ron_recover.c */
 ron_status_t ron_recover_open(ron_engine_t *en, ron_buf_t *why);

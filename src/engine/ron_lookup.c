@@ -135,6 +135,55 @@ ron_tag_ops(ron_engine_t *en, const ron_unit_t *unit, uint32_t i,
 }
 
 
+void
+ron_tag_of_entry(ron_engine_t *en, const ron_entry_t *e, ron_op_tags_t *tags)
+{
+    ron_str_t  key;
+
+    key = (e->fields & RON_F_KEY) ? e->key : ron_null_str;
+    tags->made = true;
+
+    if (e->fields & RON_F_WALLET) {
+        if (e->fields & RON_F_SCOPE) {
+            ron_tag_make(RON_TAG_CAPKEY, e->scope, key, &tags->first);
+
+        } else {
+            ron_tag_make(RON_TAG_KEY, e->account, key, &tags->first);
+        }
+
+        ron_tags_prefetch(en->keys, &tags->first);
+
+    } else {
+        ron_tag_make(RON_TAG_ID, e->id, ron_null_str, &tags->first);
+        ron_tag_tuple(e, key, &tags->tuple);
+        ron_tags_prefetch(en->tags, &tags->first);
+        ron_tags_prefetch(en->tags, &tags->tuple);
+    }
+}
+
+
+void
+ron_ahead_one(ron_engine_t *en, const ron_entry_t *op, ron_op_tags_t *t)
+{
+    t->from_hash = ron_state_hash(&en->state, op->account);
+    t->to_hash = ron_state_hash(&en->state, op->to);
+    ron_state_prefetch(&en->state, t->from_hash, 0);
+    ron_state_prefetch(&en->state, t->to_hash, 0);
+}
+
+
+void
+ron_ahead_all(ron_engine_t *en, const ron_op_tags_t *t, uint32_t n)
+{
+    for (unsigned stage = 1; stage <= 2; stage++) {
+        for (uint32_t i = 0; i < n; i++) {
+            ron_state_prefetch(&en->state, t[i].from_hash, stage);
+            ron_state_prefetch(&en->state, t[i].to_hash, stage);
+        }
+    }
+}
+
+
 ron_status_t
 ron_tag_entry(ron_engine_t *en, const ron_entry_t *e,
     const ron_op_tags_t *made)
@@ -147,30 +196,21 @@ ron_tag_entry(ron_engine_t *en, const ron_entry_t *e,
     status = RON_OK;
     key = (e->fields & RON_F_KEY) ? e->key : ron_null_str;
 
-    if (made != NULL && made->made) {
-        tags = *made;
-
-    } else if (e->fields & RON_F_SCOPE) {
-        ron_tag_make(RON_TAG_CAPKEY, e->scope, key, &tags.first);
-
-    } else if (e->fields & RON_F_WALLET) {
-        ron_tag_make(RON_TAG_KEY, e->account, key, &tags.first);
-
-    } else {
-        ron_tag_make(RON_TAG_ID, e->id, ron_null_str, &tags.first);
-        ron_tag_tuple(e, key, &tags.tuple);
+    if (made == NULL || !made->made) {
+        ron_tag_of_entry(en, e, &tags);
+        made = &tags;
     }
 
     if (e->fields & RON_F_WALLET) {
-        return ron_tags_put(en->keys, &tags.first, e->seq);
+        return ron_tags_put(en->keys, &made->first, e->seq);
     }
 
     if (e->fields & RON_F_ID) {
-        status = ron_tags_put(en->tags, &tags.first, e->seq);
+        status = ron_tags_put(en->tags, &made->first, e->seq);
     }
 
     if (status == RON_OK && (e->fields & RON_F_NONCE16)) {
-        status = ron_tags_put(en->tags, &tags.tuple, e->seq);
+        status = ron_tags_put(en->tags, &made->tuple, e->seq);
     }
 
     if (status == RON_OK && key.len != 0) {

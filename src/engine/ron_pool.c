@@ -10,6 +10,7 @@
 
 static ron_status_t ron_index_grow(ron_index_t *index,
     ron_index_hash_pt rehash, const void *ctx);
+static uint8_t *ron_index_numbers(const ron_index_t *index, uint32_t *end);
 
 
 void
@@ -129,11 +130,17 @@ ron_index_put(ron_index_t *index, uint64_t hash, uint32_t no,
 }
 
 
+/*
+ * In the order of their numbers, in which records and names lie in memory too:
+ * in that of the old slots, each of a million would be waited for.
+ */
+
 static ron_status_t
 ron_index_grow(ron_index_t *index, ron_index_hash_pt rehash, const void *ctx)
 {
-    uint32_t   old_n, mask, i, *slots;
-    uint64_t   n;
+    uint8_t   *there;
+    uint32_t   old_n, mask, i, end, *slots;
+    uint64_t   n, hash;
 
     old_n = index->mask ? index->mask + 1 : 0;
     n = old_n ? (uint64_t) old_n * 2 : RON_INDEX_MIN;
@@ -143,7 +150,11 @@ ron_index_grow(ron_index_t *index, ron_index_hash_pt rehash, const void *ctx)
     }
 
     slots = malloc(n * sizeof(uint32_t));
-    if (slots == NULL) {
+    there = ron_index_numbers(index, &end);
+
+    if (slots == NULL || there == NULL) {
+        free(slots);
+        free(there);
         return RON_ENOMEM;
     }
 
@@ -151,25 +162,58 @@ ron_index_grow(ron_index_t *index, ron_index_hash_pt rehash, const void *ctx)
     memset(slots, 0xff, n * sizeof(uint32_t));
     mask = (uint32_t) n - 1;
 
-    for (uint32_t k = 0; k < old_n; k++) {
-        if (index->slots[k] == RON_NONE) {
+    for (uint32_t no = 0; no < end; no++) {
+        if (!(there[no / 8] & 1u << no % 8)) {
             continue;
         }
 
-        i = (uint32_t) rehash(ctx, index->slots[k] & RON_INDEX_NO) & mask;
+        hash = rehash(ctx, no);
+        i = (uint32_t) hash & mask;
 
         while (slots[i] != RON_NONE) {
             i = (i + 1) & mask;
         }
 
-        slots[i] = index->slots[k];
+        slots[i] = ron_index_slot(hash, no);
     }
 
+    free(there);
     free(index->slots);
     index->slots = slots;
     index->mask = mask;
 
     return RON_OK;
+}
+
+
+/* A bit for each number in the index; all are below `end`.  NULL: no memory. */
+
+static uint8_t *
+ron_index_numbers(const ron_index_t *index, uint32_t *end)
+{
+    uint8_t   *there;
+    uint32_t   no, n;
+
+    n = index->mask ? index->mask + 1 : 0;
+    *end = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (index->slots[i] != RON_NONE) {
+            no = index->slots[i] & RON_INDEX_NO;
+            *end = ron_max(*end, no + 1);
+        }
+    }
+
+    there = calloc(*end / 8 + 1, 1);
+
+    for (uint32_t i = 0; there != NULL && i < n; i++) {
+        if (index->slots[i] != RON_NONE) {
+            no = index->slots[i] & RON_INDEX_NO;
+            there[no / 8] |= (uint8_t) (1u << no % 8);
+        }
+    }
+
+    return there;
 }
 
 

@@ -21,6 +21,16 @@
 /* Tags are put again in pieces of this much journal. */
 #define RON_TAG_REPLAY_BYTES  (4 * 1024 * 1024)
 
+/* Entries that are decoded and hashed before the first of them is applied. */
+#define RON_AHEAD_N           32
+
+
+typedef struct {
+    uint32_t       n;
+    ron_entry_t    e[RON_AHEAD_N];
+    ron_op_tags_t  t[RON_AHEAD_N];
+} ron_ahead_t;
+
 
 static ron_status_t ron_recover_checkpoint(ron_engine_t *en, ron_buf_t *why);
 static ron_status_t ron_recover_gen(ron_engine_t *en, uint64_t gen,
@@ -30,7 +40,13 @@ static ron_status_t ron_recover_tag_row(void *ctx, const ron_row_t *row);
 static ron_status_t ron_follow_row(void *ctx, const ron_row_t *row);
 static ron_status_t ron_follow_entries(ron_engine_t *en,
     const ron_row_t *row);
-static ron_status_t ron_follow_tags(ron_engine_t *en, const ron_entry_t *e);
+static ron_status_t ron_follow_ahead(ron_engine_t *en, const ron_row_t *row,
+    ron_rd_t *rd, ron_ahead_t *ahead);
+static ron_status_t ron_follow_entry(ron_engine_t *en, const ron_entry_t *e,
+    const ron_op_tags_t *made);
+static ron_tags_t *ron_follow_store(ron_engine_t *en, const ron_entry_t *e);
+static ron_status_t ron_follow_tags(ron_engine_t *en, const ron_entry_t *e,
+    const ron_op_tags_t *made);
 static ron_status_t ron_recover_head(ron_engine_t *en, ron_buf_t *why);
 static ron_status_t ron_recover_root(ron_engine_t *en, uint64_t size,
     ron_hash_t *root);
@@ -237,7 +253,7 @@ ron_recover_tag_row(void *ctx, const ron_row_t *row)
         status = ron_entry_decode(bytes, &e);
 
         if (status == RON_OK && e.seq <= en->state.seq) {
-            status = ron_follow_tags(en, &e);
+            status = ron_follow_tags(en, &e, NULL);
             en->replayed++;
         }
 
@@ -257,19 +273,26 @@ ron_recover_tag_row(void *ctx, const ron_row_t *row)
 }
 
 
-static ron_status_t
-ron_follow_tags(ron_engine_t *en, const ron_entry_t *e)
+/* Where the tags of an entry are. */
+
+static ron_tags_t *
+ron_follow_store(ron_engine_t *en, const ron_entry_t *e)
 {
-    ron_tags_t    *store;
-    ron_status_t   status;
+    return (e->fields & RON_F_WALLET) ? en->keys : en->tags;
+}
 
-    store = (e->fields & RON_F_WALLET) ? en->keys : en->tags;
 
-    if (e->seq <= ron_tags_covered(store)) {
+static ron_status_t
+ron_follow_tags(ron_engine_t *en, const ron_entry_t *e,
+    const ron_op_tags_t *made)
+{
+    ron_status_t  status;
+
+    if (e->seq <= ron_tags_covered(ron_follow_store(en, e))) {
         return RON_OK;
     }
 
-    status = ron_tag_entry(en, e, NULL);
+    status = ron_tag_entry(en, e, made);
 
     return status == RON_EIO ? RON_OK : status;
 }
@@ -334,41 +357,98 @@ ron_follow_row(void *ctx, const ron_row_t *row)
 static ron_status_t
 ron_follow_entries(ron_engine_t *en, const ron_row_t *row)
 {
-    uint64_t      n;
+    uint64_t      count;
     ron_rd_t      rd;
-    ron_str_t     bytes;
-    ron_entry_t   e;
-    ron_touch_t   touch;
-    ron_status_t  status;
+    ron_ahead_t   ahead;
+    ron_status_t  status, more;
 
+    count = 0;
     ron_rd_init(&rd, row->body);
 
-    for (n = 0; (status = ron_body_next(&rd, &bytes)) == RON_OK; n++) {
-        status = ron_entry_decode(bytes, &e);
+    do {
+        more = ron_follow_ahead(en, row, &rd, &ahead);
+
+        for (uint32_t i = 0; i < ahead.n; i++) {
+            status = ron_follow_entry(en, &ahead.e[i], &ahead.t[i]);
+            if (status != RON_OK) {
+                return status;
+            }
+        }
+
+        count += ahead.n;
+
+    } while (more == RON_OK);
+
+    if (more != RON_ENOTFOUND) {
+        return more;
+    }
+
+    return count == row->count ? RON_OK : ron_corrupt();
+}
+
+
+/*
+ * The next entries of a row, and what applying them will wait for is asked of
+ * memory now.  When one is wrong, those before it are right.
+ */
+
+static ron_status_t
+ron_follow_ahead(ron_engine_t *en, const ron_row_t *row, ron_rd_t *rd,
+    ron_ahead_t *ahead)
+{
+    ron_str_t       bytes;
+    ron_entry_t    *e;
+    ron_status_t    status;
+    ron_op_tags_t  *t;
+
+    status = RON_OK;
+
+    for (ahead->n = 0; ahead->n < RON_AHEAD_N; ahead->n++) {
+        e = &ahead->e[ahead->n];
+        t = &ahead->t[ahead->n];
+
+        status = ron_body_next(rd, &bytes);
+
+        if (status == RON_OK) {
+            status = ron_entry_decode(bytes, e);
+        }
 
         if (status == RON_OK
-            && (e.time_ms != row->time_ms
-                || e.ledger_id != en->meta.ledger_id))
+            && (e->time_ms != row->time_ms
+                || e->ledger_id != en->meta.ledger_id))
         {
             status = ron_corrupt();
         }
 
-        if (status == RON_OK) {
-            touch = (ron_touch_t) { RON_NONE, RON_NONE };
-            status = ron_state_apply(&en->state, &e, &touch);
-        }
-
-        if (status == RON_OK) {
-            status = ron_follow_tags(en, &e);
-        }
-
         if (status != RON_OK) {
-            return status;
+            break;
+        }
+
+        ron_ahead_one(en, e, t);
+        t->made = false;
+
+        if (e->seq > ron_tags_covered(ron_follow_store(en, e))) {
+            ron_tag_of_entry(en, e, t);
         }
     }
 
-    return status == RON_ENOTFOUND && n == row->count ? RON_OK
-                                                      : ron_corrupt();
+    ron_ahead_all(en, ahead->t, ahead->n);
+
+    return status;
+}
+
+
+static ron_status_t
+ron_follow_entry(ron_engine_t *en, const ron_entry_t *e,
+    const ron_op_tags_t *made)
+{
+    ron_touch_t   touch;
+    ron_status_t  status;
+
+    touch = (ron_touch_t) { RON_NONE, RON_NONE };
+    status = ron_state_apply(&en->state, e, &touch);
+
+    return status == RON_OK ? ron_follow_tags(en, e, made) : status;
 }
 
 

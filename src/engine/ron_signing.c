@@ -56,9 +56,37 @@ ron_signing_open(ron_engine_t *en, ron_buf_t *why)
         return status;
     }
 
+    status = ron_signing_origin(en, en->own_signer, why);
+    if (status != RON_OK) {
+        return status;
+    }
+
     en->conf.signer = en->own_signer;
 
     return RON_OK;
+}
+
+
+/* Checkpoints begin with the name of their key: no other one can be kept. */
+
+ron_status_t
+ron_signing_origin(ron_engine_t *en, const ron_signer_t *signer,
+    ron_buf_t *why)
+{
+    ron_str_t  name;
+
+    name = ron_signer_name(signer);
+
+    if (en->conf.origin == NULL || ron_str_eq(ron_cstr(en->conf.origin), name))
+    {
+        return RON_OK;
+    }
+
+    ron_buf_printf(why, "the origin \"%s\" is not the name in the signing key,"
+                   " \"%.*s\"", en->conf.origin, (int) name.len,
+                   (const char *) name.data);
+
+    return RON_EINVAL;
 }
 
 

@@ -121,7 +121,10 @@ ron_status_t ron_history_reader_open(const char *dir,
     ron_history_reader_t **reader);
 void ron_history_reader_close(ron_history_reader_t *reader);
 
-/* RON_ENOTFOUND: there is no history yet. */
+/*
+ * RON_ENOTFOUND: there is no history yet.  RON_AGAIN: ask again; so when the
+ * file was found damaged, which removes it, and the projector builds it anew.
+ */
 ron_status_t ron_history_reader_watermark(ron_history_reader_t *reader,
     uint64_t *watermark);
 

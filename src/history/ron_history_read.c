@@ -5,6 +5,8 @@
  */
 
 #include "ron_history_impl.h"
+#include "ron_log.h"
+#include "ron_port.h"
 
 #include <stdlib.h>
 
@@ -23,6 +25,7 @@ struct ron_history_reader_s {
 };
 
 
+static bool ron_history_reader_moved(ron_history_reader_t *r);
 static ron_status_t ron_history_reader_ready(ron_history_reader_t *r);
 static void ron_history_reader_drop(ron_history_reader_t *r);
 static ron_status_t ron_history_reader_mark(ron_history_reader_t *r,
@@ -31,6 +34,7 @@ static ron_status_t ron_history_reader_collect(ron_history_reader_t *r,
     ron_str_t account, uint64_t before, uint32_t limit);
 static ron_status_t ron_history_reader_end(ron_history_reader_t *r,
     ron_status_t status);
+static ron_status_t ron_history_reader_discard(ron_history_reader_t *r);
 
 
 ron_status_t
@@ -85,18 +89,27 @@ ron_history_reader_drop(ron_history_reader_t *r)
 }
 
 
-static ron_status_t
-ron_history_reader_ready(ron_history_reader_t *r)
+/* Is it another file that is there now?  Who cannot tell takes it for one. */
+
+static bool
+ron_history_reader_moved(ron_history_reader_t *r)
 {
-    int           moved;
-    ron_status_t  status;
+    int  moved;
 
     moved = 0;
 
-    if (r->db != NULL
-        && (sqlite3_file_control(r->db, "main", SQLITE_FCNTL_HAS_MOVED,
-                                 &moved) != SQLITE_OK || moved))
-    {
+    return sqlite3_file_control(r->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved)
+               != SQLITE_OK
+           || moved;
+}
+
+
+static ron_status_t
+ron_history_reader_ready(ron_history_reader_t *r)
+{
+    ron_status_t  status;
+
+    if (r->db != NULL && ron_history_reader_moved(r)) {
         ron_history_reader_drop(r);
     }
 
@@ -265,16 +278,47 @@ ron_history_reader_collect(ron_history_reader_t *r, ron_str_t account,
 static ron_status_t
 ron_history_reader_end(ron_history_reader_t *r, ron_status_t status)
 {
+    int  rc;
+
+    rc = sqlite3_extended_errcode(r->db) & 0xff;
+
     if (!sqlite3_get_autocommit(r->db)) {
         (void) sqlite3_step(r->end);
         (void) sqlite3_reset(r->end);
     }
 
-    if (status != RON_OK && status != RON_AGAIN) {
+    if (status == RON_EIO && (rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB)) {
+        status = ron_history_reader_discard(r);
+        ron_history_reader_drop(r);
+
+    } else if (status != RON_OK && status != RON_AGAIN) {
         ron_history_reader_drop(r);
     }
 
     return status;
+}
+
+
+/*
+ * A damaged page that the projector has no need of is seen by readers only.
+ * The projector makes a file anew that is not there any more.
+ */
+
+static ron_status_t
+ron_history_reader_discard(ron_history_reader_t *r)
+{
+    ron_status_t  status;
+
+    if (ron_history_reader_moved(r)) {
+        return RON_AGAIN;
+    }
+
+    ron_log(RON_LOG_WARN, "history.db is damaged, it is thrown away and built"
+            " again");
+
+    status = ron_file_unlink(r->path);
+
+    return status == RON_OK || status == RON_ENOTFOUND ? RON_AGAIN : status;
 }
 
 

@@ -404,6 +404,22 @@ ron_note_seal(const ron_signer_t *signer, ron_str_t text, ron_buf_t *out)
 }
 
 
+ron_status_t
+ron_note_cosign(const ron_signer_t *signer, ron_buf_t *note)
+{
+    ron_str_t     text, lines;
+    ron_status_t  rc;
+
+    rc = ron_note_split(ron_buf_str(note), &text, &lines);
+
+    if (rc == RON_OK) {
+        rc = ron_signer_put_signature(signer, text, note);
+    }
+
+    return rc == RON_OK ? ron_buf_status(note) : rc;
+}
+
+
 static ron_status_t
 ron_signer_put_signature(const ron_signer_t *s, ron_str_t text,
     ron_buf_t *out)

@@ -70,6 +70,9 @@ ron_status_t ron_note_seal(const ron_signer_t *signer, ron_str_t text,
 ron_status_t ron_note_open(ron_str_t note, ron_str_t public_key,
     ron_str_t *text);
 
+/* Appends the signature of one more key to a sealed note. */
+ron_status_t ron_note_cosign(const ron_signer_t *signer, ron_buf_t *note);
+
 /*
  * Appends the whole signed note to `out`.  RON_EINVAL for a checkpoint that
  * would not be read back as it is, or whose origin is not the signer's name:

@@ -272,6 +272,8 @@ scene_wallet(bool memory)
 
     hold = op(RON_KIND_HOLD, "b", "shop", 60);
     hold.fields |= RON_F_EXPIRY;
+    is_u64(wallet(&s, hold, 1, "h1"), RON_REASON_MALFORMED,
+           "a hold that has expired");
     hold.expiry_ms = 1000;
     is_u64(wallet(&s, hold, 1, "h1"), RON_REASON_OK, "hold");
     is_u64(available(&s, "b"), 40, "a hold takes from the available");
@@ -609,6 +611,17 @@ scene_ingest(bool memory)
            "one that balances is not");
     is_u64(available(&s, "d"), 5, "all legs were applied");
 
+    ops[3] = ops[2];
+    ops[2] = ingest_op(op(RON_KIND_CREDIT, "d", NULL, 5), "d4", 11);
+    is_u64(ingest(&s, ops, 3, false, NULL), RON_REASON_CONFLICT,
+           "legs that were there with one that was not are refused");
+    is_u64(s.results[2].reason, RON_REASON_CONFLICT, "the new one too");
+    is_u64(available(&s, "d"), 5, "and nothing moves");
+    ops[2] = ops[3];
+    is_u64(ingest(&s, ops, 3, false, NULL), RON_REASON_OK,
+           "as they were they are repeats");
+    ok(s.results[0].repeat && s.results[2].repeat, "all of them");
+
     ops[3] = ingest_op(op(RON_KIND_REVERSE, "b", NULL, 11), "r1", 9);
     ops[3].fields |= RON_F_REF;
     ops[3].ref = 2;
@@ -623,6 +636,41 @@ scene_ingest(bool memory)
     is_u64(ingest(&s, &ops[3], 1, false, NULL), RON_REASON_CONFLICT,
            "but only once, also after reopening");
 
+    scene_end(&s);
+}
+
+
+/* A ledger that is marked for safe mode has no writer until it is cleared. */
+
+static void
+scene_marked(void)
+{
+    uint64_t   epoch;
+    scene_t    s;
+    ron_buf_t  why;
+
+    scene_begin(&s, false);
+    is_u64(wallet(&s, op(RON_KIND_MINT, "bank", NULL, 7), 0, "m"),
+           RON_REASON_OK, "a ledger");
+    is_i64(ron_store_mark_write(ron_engine_store(s.en), ron_cstr("a test")),
+           RON_OK, "is marked");
+    ron_engine_close(s.en);
+
+    ron_buf_init(&why, 0);
+    is_i64(ron_engine_open(&s.conf, &s.en, &why), RON_OK, "it opens");
+    is_i64(ron_engine_acquire(s.en, &why), RON_ECANCELED,
+           "but not for writing");
+    ok(why.len > 6 && memcmp(why.data + why.len - 6, "a test", 6) == 0,
+       "and says why: %.*s", (int) why.len, (char *) why.data);
+
+    is_i64(ron_store_acquire(ron_engine_store(s.en), &epoch), RON_OK,
+           "its lock is free");
+    is_i64(ron_store_mark_write(ron_engine_store(s.en), ron_null_str), RON_OK,
+           "cleared");
+    reopen(&s);
+    is_u64(available(&s, "bank"), 7, "it has a writer again");
+
+    ron_buf_free(&why);
     scene_end(&s);
 }
 
@@ -674,26 +722,75 @@ scene_checkpoints(void)
 }
 
 
+/* The i-th entry of many: one for the account. */
+
+static void
+mint(scene_t *s, const char *account, unsigned i)
+{
+    char         id[32];
+    ron_entry_t  e;
+
+    snprintf(id, sizeof(id), "n%u", i);
+    e = ingest_op(op(RON_KIND_MINT, account, NULL, 1), id, 0);
+    memcpy(e.nonce16, &i, sizeof(i));
+
+    if (ingest(s, &e, 1, false, NULL) != RON_REASON_OK) {
+        ok(0, "mint %u", i);
+    }
+}
+
+
+/*
+ * Much state: a checkpoint has to wait for as many entries as there are
+ * accounts, or for two seconds.
+ */
+
+static void
+scene_checkpoint_large(unsigned later_ms, bool again)
+{
+    char               id[32];
+    scene_t            s;
+    ron_engine_stat_t  stat;
+
+    scene_begin(&s, false);
+    ron_engine_close(s.en);
+    s.conf.checkpoint_n = 50;
+    scene_open(&s);
+
+    for (unsigned i = 0; i < 3000; i++) {
+        if (i == 2000) {
+            s.time_ms += later_ms;
+        }
+
+        snprintf(id, sizeof(id), "n%u", i);
+        mint(&s, id, i);
+    }
+
+    ron_engine_stat(s.en, &stat);
+    ok((stat.checkpoint_seq > 2000) == again,
+       "3000 accounts, the last 1000 %u ms later: a checkpoint as of seq %llu",
+       later_ms, (unsigned long long) stat.checkpoint_seq);
+
+    reopen(&s);
+    is_u64(available(&s, "n1999") + available(&s, "n2999"), 2,
+           "and all are there");
+
+    scene_end(&s);
+}
+
+
 /* Little state: a restart has not to replay what a large ledger would. */
 
 static void
 scene_checkpoint_small(void)
 {
-    char               id[32];
     scene_t            s;
-    ron_entry_t        e;
     ron_engine_stat_t  stat;
 
     scene_begin(&s, false);
 
     for (unsigned i = 0; i < 8400; i++) {
-        snprintf(id, sizeof(id), "n%u", i);
-        e = ingest_op(op(RON_KIND_MINT, "bank", NULL, 1), id, 0);
-        memcpy(e.nonce16, &i, sizeof(i));
-
-        if (ingest(&s, &e, 1, false, NULL) != RON_REASON_OK) {
-            ok(0, "mint %u", i);
-        }
+        mint(&s, "bank", i);
     }
 
     reopen(&s);
@@ -845,8 +942,11 @@ main(void)
         scene_order(memory != 0);
     }
 
+    scene_marked();
     scene_checkpoints();
     scene_checkpoint_small();
+    scene_checkpoint_large(1999, false);
+    scene_checkpoint_large(2000, true);
 
     return done_testing();
 }

@@ -349,6 +349,52 @@ test_damaged(void)
 }
 
 
+/* A page that the projector has no need of any more: readers see it. */
+
+static void
+test_damaged_leaf(void)
+{
+    char                   path[600];
+    uint64_t               page, size, mark;
+    ron_buf_t              why;
+    ron_status_t           status;
+    ron_history_t         *h;
+    ron_history_reader_t  *r;
+
+    page = sql_number("SELECT rootpage FROM sqlite_master"
+                      " WHERE name = 'account_entries'");
+    size = sql_number("PRAGMA page_size");
+    ledger_shell("sqlite3 '%s'/history.db 'PRAGMA wal_checkpoint(truncate)'"
+                 " > /dev/null; head -c %llu /dev/zero | dd of='%s'/history.db"
+                 " bs=%llu seek=%llu conv=notrunc 2> /dev/null", dir,
+                 (unsigned long long) size, dir, (unsigned long long) size,
+                 (unsigned long long) (page - 1));
+    (void) snprintf(path, sizeof(path), "%s/history.db", dir);
+
+    RON_ASSERT(ron_history_reader_open(dir, &r) == RON_OK);
+    is_status(ron_history_account(r, ron_str("acc_01"), 0, 10, history_seq,
+                                  &history_seqs, &mark),
+              RON_AGAIN, "a reader that finds a damaged page says again");
+    ok(access(path, F_OK) != 0, "and the file is gone");
+    is_status(ron_history_account(r, ron_str("acc_01"), 0, 10, history_seq,
+                                  &history_seqs, &mark),
+              RON_ENOTFOUND, "there is none now");
+
+    ron_buf_init(&why, 0);
+    RON_ASSERT(ron_history_open(store, &h, &why) == RON_OK);
+    (void) catch_up(h, 0, &status);
+    is_status(status, RON_ENOTFOUND, "it is built again");
+    is_status(ron_history_account(r, ron_str("acc_01"), 0, 10, history_seq,
+                                  &history_seqs, &mark),
+              RON_OK, "and read again");
+    ok(same_accounts(), "and right");
+
+    ron_history_reader_close(r);
+    ron_history_close(h);
+    ron_buf_free(&why);
+}
+
+
 /* What a step made that came to nothing is forgotten with it. */
 
 static void
@@ -603,6 +649,7 @@ main(void)
     test_project(&l);
     test_interleaved(&l);
     test_damaged();
+    test_damaged_leaf();
     test_full();
     test_thread(&l);
     test_stop(&l);

@@ -872,6 +872,7 @@ crash_same(crash_t *c, uint32_t steps, char *wrong, size_t len)
     const crash_row_t  *gold;
 
     memset(&walk, 0, sizeof(walk));
+    wrong[0] = '\0';
 
     if (!crash_walk(ron_engine_store(c->en), &walk)) {
         snprintf(wrong, len, "%s", walk.wrong);

@@ -23,7 +23,7 @@ static uint32_t      level_n[LEVELS];
 static uint64_t      seed = 7;
 static _Thread_local uint32_t  asked;
 static uint32_t      fail_at;
-static bool          partial_above;
+static _Atomic bool  partial_above;
 
 
 static uint64_t
@@ -93,8 +93,9 @@ from_store(void *ctx, uint64_t size, ron_tile_t *tile)
         return RON_EIO;
     }
 
-    partial_above = partial_above
-                    || (tile->level > 0 && tile->width != RON_TILE_WIDTH);
+    if (tile->level > 0 && tile->width != RON_TILE_WIDTH) {
+        partial_above = true;
+    }
 
     return from_levels(ctx, size, tile);
 }

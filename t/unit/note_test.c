@@ -243,6 +243,26 @@ test_names(void)
         ron_signer_free(again);
     }
 
+    /* and one more, beside the first */
+
+    ron_buf_reset(&key);
+    is_status(ron_signer_generate(ron_str("another"), &again), RON_OK,
+              "another key");
+    RON_ASSERT(ron_signer_public_text(again, &key) == RON_OK);
+    is_status(ron_note_open(ron_buf_str(&note), ron_buf_str(&key), &text),
+              RON_ENOTFOUND, "has not signed");
+    is_status(ron_note_cosign(again, &note), RON_OK, "until it does");
+    is_status(ron_note_open(ron_buf_str(&note), ron_buf_str(&key), &text),
+              RON_OK, "then it has");
+    ok(ron_str_eq(text, ron_str("x\n")), "the same text");
+
+    ron_buf_reset(&note);
+    ron_buf_put_cstr(&note, "no note\n");
+    is_status(ron_note_cosign(again, &note), RON_EINVAL,
+              "what is no note is not signed");
+    is_u64(note.len, 8, "and stays");
+    ron_signer_free(again);
+
     ron_buf_free(&key);
     ron_buf_free(&priv);
     ron_buf_free(&note);

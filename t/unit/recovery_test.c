@@ -7,6 +7,7 @@
  */
 
 #include "lib_crash.h"
+#include "lib_vfs.h"
 
 #include "ron_codec.h"
 #include "ron_digest.h"
@@ -14,6 +15,7 @@
 #include "ron_port.h"
 #include "ron_test.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -215,19 +217,37 @@ file_path(const crash_t *c, const char *name, char path[512])
 }
 
 
+/* False: there is no such file. */
+
+static bool
+file_found(const char *path, uint8_t *buf, size_t max, size_t *len)
+{
+    int      fd;
+    ssize_t  n;
+
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd == -1) {
+        RON_ASSERT(errno == ENOENT);
+        return false;
+    }
+
+    n = read(fd, buf, max);
+    RON_ASSERT(n >= 0 && (size_t) n < max);
+    close(fd);
+    *len = (size_t) n;
+
+    return true;
+}
+
+
 static size_t
 file_load(const char *path, uint8_t *buf, size_t max)
 {
-    int      fd;
-    ssize_t  len;
+    size_t  len;
 
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    RON_ASSERT(fd != -1);
-    len = read(fd, buf, max);
-    RON_ASSERT(len >= 0 && (size_t) len < max);
-    close(fd);
+    RON_ASSERT(file_found(path, buf, max, &len));
 
-    return (size_t) len;
+    return len;
 }
 
 
@@ -245,16 +265,21 @@ file_save(const char *path, const uint8_t *buf, size_t len)
 static uint8_t  copy_buf[4 << 20];
 
 
-static void
+static bool
 copy_between(const crash_t *from, const crash_t *to, const char *name)
 {
     char    path[512];
     size_t  len;
 
     file_path(from, name, path);
-    len = file_load(path, copy_buf, sizeof(copy_buf));
+    if (!file_found(path, copy_buf, sizeof(copy_buf), &len)) {
+        return false;
+    }
+
     file_path(to, name, path);
     file_save(path, copy_buf, len);
+
+    return true;
 }
 
 
@@ -263,8 +288,10 @@ copy_name(void *ctx, const char *name)
 {
     crash_t  **both = ctx;
 
+    /* the thread that writes tags may rename or drop a listed file */
+
     if (strstr(name, "-shm") == NULL) {
-        copy_between(both[0], both[1], name);
+        (void) copy_between(both[0], both[1], name);
     }
 
     return RON_OK;
@@ -397,7 +424,7 @@ test_cut(void)
     RON_ASSERT(crash_open(&other) == RON_OK && crash_play(&other, 0, 45));
     crash_close(&other);
     copy_ledger(&c, &copy);
-    copy_between(&other, &copy, "head");
+    RON_ASSERT(copy_between(&other, &copy, "head"));
     ok(is_shut(&copy, row->seq + row->count - 1, crash_golden_row(45)->seq
                - 1), "a head that is ahead of the journal: both seqs");
 
@@ -818,6 +845,121 @@ test_missing_tags(void)
 }
 
 
+/* They go between opening and taking over: what opened is not believed. */
+
+static void
+test_tags_lost_meanwhile(void)
+{
+    int      n;
+    char     wrong[512];
+    crash_t  c, copy;
+
+    static const char *const  parts[] = { "tag-", "key-", ".manifest" };
+
+    prepare(&c, STEPS, 60);
+    crash_init(&copy, false);
+
+    for (size_t i = 0; i < ron_array_n(parts); i++) {
+        copy_ledger(&c, &copy);
+        RON_ASSERT(is_whole(&copy, STEPS));
+
+        is_status(ron_engine_open(&copy.conf, &copy.en, &copy.why), RON_OK,
+                  "a ledger is opened");
+        n = pick(&copy, parts[i], -1, true, NULL);
+        is_status(ron_engine_acquire(copy.en, &copy.why), RON_OK,
+                  "and taken over without %d files \"%s\"", n, parts[i]);
+        ok(crash_play(&copy, 0, STEPS) && copy.wrong[0] == '\0'
+           && crash_same(&copy, STEPS, wrong, sizeof(wrong)),
+           "all is recognised: %s", copy.wrong);
+        crash_close(&copy);
+    }
+
+    crash_free(&copy);
+    crash_free(&c);
+}
+
+
+/* What a row vouches for. */
+
+static ron_hash_t
+vouched(crash_t *c, uint64_t seq)
+{
+    ron_row_t      row;
+    ron_reader_t  *reader;
+
+    RON_ASSERT(ron_reader_open(ron_engine_store(c->en), &reader) == RON_OK);
+    RON_ASSERT(ron_reader_row(reader, seq, &row) == RON_OK);
+    ron_reader_close(reader);
+
+    return row.checkpoint;
+}
+
+
+/* What a successor writes vouches for the checkpoint of the one before. */
+
+static void
+test_checkpoint_inherited(void)
+{
+    crash_t            a, b;
+    ron_hash_t         young, old, now;
+    ron_engine_stat_t  stat;
+
+    prepare(&a, 8, 60);
+    crash_init(&b, false);
+    memcpy(b.url, a.url, sizeof(b.url));
+    b.conf.store.url = b.url;
+
+    RON_ASSERT(crash_open(&a) == RON_OK);
+    is_status(ron_engine_open(&b.conf, &b.en, &b.why), RON_OK,
+              "a follower of a young ledger");
+    young = vouched(&a, 1);
+    ok(crash_play(&a, 8, STEPS), "%d steps later", STEPS);
+    ron_engine_stat(a.en, &stat);
+    old = vouched(&a, stat.seq);
+    crash_close(&a);
+
+    is_status(ron_engine_acquire(b.en, &b.why), RON_OK, "it takes over");
+    ok(crash_play(&b, STEPS, STEPS + 2), "and goes on");
+    ron_engine_stat(b.en, &stat);
+    now = vouched(&b, stat.seq);
+    crash_close(&b);
+
+    ok(!ron_hash_eq(&old, &young) && ron_hash_eq(&old, &now),
+       "with the checkpoint that the one before vouched for");
+
+    crash_free(&b);
+    crash_free(&a);
+}
+
+
+/* Refused because the disk is full: it is not durable, nor is what follows. */
+
+static void
+test_failed_batch(void)
+{
+    crash_t            c;
+    uint64_t           seq;
+    ron_engine_stat_t  stat;
+
+    crash_init(&c, true);
+    RON_ASSERT(crash_open(&c) == RON_OK && crash_play(&c, 0, 8));
+    ron_engine_stat(c.en, &stat);
+    seq = stat.seq;
+
+    vfs_plan(VFS_FULL, VFS_WRITE, VFS_WAL, 1, false);
+    ok(!crash_play(&c, 8, 12), "two batches, and the disk is full");
+    is_status(c.failed, RON_EFULL, "the first is refused");
+    ron_engine_stat(c.en, &stat);
+    is_u64(stat.seq, seq, "what is durable ends before it");
+    crash_close(&c);
+
+    vfs_heal();
+    ok(is_whole(&c, 8), "and nothing of it is there");
+    vfs_reset();
+    crash_free(&c);
+}
+
+
 /*
  * A byte of a segment is changed; found at opening, it is rebuilt, found when
  * it is looked at, the answer is that the storage failed.  What was committed
@@ -1132,6 +1274,9 @@ main(void)
     test_forged_head();
     test_made_money();
     test_missing_tags();
+    test_tags_lost_meanwhile();
+    test_checkpoint_inherited();
+    test_failed_batch();
     test_damaged_tags();
     test_follower();
     test_fence(0);
