@@ -7,6 +7,7 @@
  * told how many it lost.  Who needs every operation reads the ledger.
  */
 
+#include "ngx_http_ron_limit.h"
 #include "ngx_http_ron_remote.h"
 #include "ngx_http_ron_stream.h"
 #include "ron_api_event.h"
@@ -17,6 +18,8 @@
 #define NGX_HTTP_RON_EVENTS_LISTEN  1000
 
 
+static ron_status_t ngx_http_ron_events_allowed(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx, ron_api_error_t *err);
 static ngx_int_t ngx_http_ron_events_pump(ngx_http_ron_stream_t *st);
 static void ngx_http_ron_events_listen(ron_zone_t *zone);
 static ngx_uint_t ngx_http_ron_events_wanted(ngx_http_ron_stream_t *st,
@@ -54,6 +57,7 @@ ngx_http_ron_events_stream(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     ngx_str_t              *accept;
     ron_buf_t              *buf;
     ron_zone_t             *zone;
+    ron_api_error_t         err;
     ngx_http_ron_feed_t    *feed;
     ngx_http_ron_stream_t  *st;
 
@@ -62,19 +66,8 @@ ngx_http_ron_events_stream(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     since = 0;
     life = 0;
 
-    if (!ron_cap_allows_act(ctx->cap, RON_CAP_SVC_WALLET, RON_CAP_ACT_READ)
-        && !ron_cap_allows_act(ctx->cap, RON_CAP_SVC_WALLET,
-                               RON_CAP_ACT_ADMIN))
-    {
-        return ngx_http_ron_refuse(r, RON_REASON_CAP_INVALID,
-                                   "the capability must have the act read or "
-                                   "admin", NULL);
-    }
-
-    if (ctx->cap->accounts_n) {
-        return ngx_http_ron_refuse(r, RON_REASON_CAP_INVALID,
-                                   "the capability is for some accounts only",
-                                   NULL);
+    if (ngx_http_ron_events_allowed(r, ctx, &err) != RON_OK) {
+        return ngx_http_ron_problem(r, &err);
     }
 
     if (ngx_http_ron_remote_ledger(r)) {
@@ -215,6 +208,43 @@ ngx_http_ron_events_pump(ngx_http_ron_stream_t *st)
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * Reading, or an operator's act, by capability and policy; of all accounts,
+ * so that only rules about none in particular speak of it.
+ */
+
+static ron_status_t
+ngx_http_ron_events_allowed(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    ron_api_error_t *err)
+{
+    ron_status_t      rc;
+    ngx_uint_t        i;
+    ron_api_policy_t  policy;
+
+    static const unsigned  acts[] = { RON_CAP_ACT_READ, RON_CAP_ACT_ADMIN };
+
+    if (ctx->cap->accounts_n) {
+        return ron_api_refuse(err, RON_REASON_CAP_INVALID,
+                              "the capability is for some accounts only",
+                              NULL);
+    }
+
+    rc = ron_api_refuse(err, RON_REASON_CAP_INVALID, "the capability must "
+                        "have the act read or admin", NULL);
+
+    ngx_http_ron_limit_policy(r, ctx, &policy);
+
+    for (i = 0; i < ron_array_n(acts) && rc != RON_OK; i++) {
+        if (ron_cap_allows_act(ctx->cap, RON_CAP_SVC_WALLET, acts[i])) {
+            rc = ron_api_policy_read(&policy, ctx->cap, acts[i],
+                                     ron_null_str, ron_null_str, err);
+        }
+    }
+
+    return rc;
 }
 
 

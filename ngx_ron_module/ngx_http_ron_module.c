@@ -484,7 +484,8 @@ ngx_http_ron_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_conf_merge_size_value(conf->body_max, prev->body_max, 1024 * 1024);
     ngx_conf_merge_size_value(conf->stream_max, prev->stream_max,
                               1024 * 1024);
-    ngx_conf_merge_msec_value(conf->deadline, prev->deadline, 5000);
+    ngx_conf_merge_msec_value(conf->deadline, prev->deadline,
+                              ron_timeout_info(RON_TIMEOUT_REQUEST)->ms);
     ngx_conf_merge_uint_value(conf->nonce, prev->nonce, 0);
     ngx_conf_merge_str_value(conf->tenant, prev->tenant, "");
 

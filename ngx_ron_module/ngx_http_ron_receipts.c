@@ -16,6 +16,8 @@ static ngx_int_t ngx_http_ron_wallet_outcome_reply(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ron_msg_lookup_t *lookup);
 static ron_status_t ngx_http_ron_wallet_outcome_batch(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ron_outcome_t *batch, ron_api_error_t *err);
+static ron_status_t ngx_http_ron_wallet_outcome_entry(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx, ron_str_t bytes, ron_api_error_t *err);
 static ron_status_t ngx_http_ron_wallet_may_read(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ron_entry_t *e, ron_api_error_t *err);
 static ron_status_t ngx_http_ron_wallet_tx_work(ngx_http_ron_task_t *task);
@@ -170,6 +172,9 @@ ngx_http_ron_wallet_outcome_reply(ngx_http_request_t *r,
         }
 
         rc = ngx_http_ron_wallet_outcome_batch(r, ctx, &batch, &err);
+
+    } else if (lookup->what == RON_LOOKUP_COMMITTED) {
+        rc = ngx_http_ron_wallet_outcome_entry(r, ctx, lookup->entry, &err);
     }
 
     if (rc == RON_EINVAL) {
@@ -209,7 +214,6 @@ ngx_http_ron_wallet_outcome_batch(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ron_outcome_t *batch, ron_api_error_t *err)
 {
     uint32_t      i;
-    ron_entry_t   e;
     ron_status_t  rc;
 
     for (i = 0; i < batch->result_n; i++) {
@@ -218,18 +222,30 @@ ngx_http_ron_wallet_outcome_batch(ngx_http_request_t *r,
             continue;
         }
 
-        rc = ron_entry_decode(batch->results[i].bytes, &e);
-
-        if (rc == RON_OK) {
-            rc = ngx_http_ron_wallet_may_read(r, ctx, &e, err);
-        }
-
+        rc = ngx_http_ron_wallet_outcome_entry(r, ctx,
+                                               batch->results[i].bytes, err);
         if (rc != RON_OK) {
             return rc;
         }
     }
 
     return RON_OK;
+}
+
+
+/* Of which asset it was nobody knew when it was asked for. */
+
+static ron_status_t
+ngx_http_ron_wallet_outcome_entry(ngx_http_request_t *r,
+    ngx_http_ron_ctx_t *ctx, ron_str_t bytes, ron_api_error_t *err)
+{
+    ron_entry_t   e;
+    ron_status_t  rc;
+
+    rc = ron_entry_decode(bytes, &e);
+
+    return rc == RON_OK ? ngx_http_ron_wallet_may_read(r, ctx, &e, err)
+                        : ron_corrupt();
 }
 
 

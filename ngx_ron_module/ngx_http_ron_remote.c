@@ -20,7 +20,6 @@
 
 
 #define NGX_HTTP_RON_REMOTE_BUFFER_MAX  (8 * 1024 * 1024)
-#define NGX_HTTP_RON_REMOTE_PAUSE       50
 #define NGX_HTTP_RON_REMOTE_JITTER      20
 #define NGX_HTTP_RON_REMOTE_POLL        5
 
@@ -736,7 +735,8 @@ ngx_http_ron_remote_judge(ngx_http_ron_rcall_t *call)
 
     left = ngx_http_ron_time_left(call->ctx);
 
-    pause = NGX_HTTP_RON_REMOTE_PAUSE << (call->tried - 1);
+    pause = ron_timeout_info(RON_TIMEOUT_RETRY_FIRST)->ms;
+    pause <<= call->tried - 1;
     pause = ngx_min(pause, remote->backoff)
             + ngx_random() % NGX_HTTP_RON_REMOTE_JITTER;
 

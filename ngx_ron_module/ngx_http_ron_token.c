@@ -24,7 +24,6 @@
 
 
 #define NGX_HTTP_RON_TOKEN_WAYS  4
-#define NGX_HTTP_RON_TOKEN_AGE   60000
 
 
 typedef struct {
@@ -130,7 +129,8 @@ ngx_http_ron_token_look(ngx_http_request_t *r, ron_str_t token,
             continue;
         }
 
-        if (ngx_current_msec - set[i].since < NGX_HTTP_RON_TOKEN_AGE
+        if (ngx_current_msec - set[i].since
+                < ron_timeout_info(RON_TIMEOUT_TOKEN_TTL)->ms
             && ron_cap_allows_time(set[i].cap, now_ms))
         {
             size = ron_cap_size(set[i].cap);

@@ -102,8 +102,10 @@ typedef struct {
     ngx_str_t        socket;
     ngx_str_t        origin;
     ngx_str_t        signing_key;           /* a file */
+    ngx_str_t        signing_key_old;       /* a file */
     ngx_msec_t       drain_deadline;
     ngx_msec_t       clock_step;
+    ngx_msec_t       metrics_tick;
     ngx_msec_t       committer_lag;
     ngx_msec_t       commit_delay;          /* for tests */
     ngx_msec_t       deadline_max;          /* of all locations */
@@ -128,6 +130,7 @@ typedef struct {
     ngx_shm_zone_t  *memory_zone;
     ngx_shm_zone_t  *cache_zone;            /* ron_zone; data: ron_zone_t */
     ron_signer_t    *signer;
+    ron_signer_t    *signer_old;
     ron_auth_key_t   auth_key;
     unsigned         has_auth_key:1;
     unsigned         has_api:1;             /* some location needs a ledger */
@@ -164,6 +167,9 @@ void ngx_ron_slot_sweep(void);
     ngx_ron_count_n(metric, s, a, b, c, 1)
 void ngx_ron_count_n(ron_metric_t metric, ngx_uint_t s, ngx_uint_t a,
     ngx_uint_t b, ngx_uint_t c, uint64_t n);
+
+/* The keys that the configuration names, for as long as the cycle lives. */
+ngx_int_t ngx_ron_init_signer(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
 
 /* Whether the worker user can walk down to a directory, if there is one. */
 ngx_int_t ngx_ron_check_enter(ngx_cycle_t *cycle, ngx_str_t *dir);
@@ -206,15 +212,17 @@ ngx_int_t ngx_ron_admit(ron_admit_t queue, ngx_uint_t capacity);
 void ngx_ron_admit_done(ron_admit_t queue);
 
 
-/* In the helper, with a zone: what libron has counted since the last call. */
-void ngx_ron_sample(const ron_service_stat_t *stat);
+/*
+ * In the helper, with a zone: what libron has counted since the last call, and
+ * what it has now.  Due once in "ron_metrics_tick", and when the ledger's
+ * state has changed; *at_us is when the newest sample was, or is now.
+ */
+ngx_uint_t ngx_ron_sample_due(const ron_service_stat_t *stat, uint64_t now_us,
+    uint64_t *at_us);
+void ngx_ron_sample(const ron_service_stat_t *stat, uint64_t now_us);
 
 /* Has NGINX's logs go to the disk as they grow. */
 void ngx_ron_logs(void);
-
-/* Operations of wallets that are in and that the committer does not have. */
-uint64_t ngx_ron_sample_work(const ron_zone_t *zone,
-    const ron_service_stat_t *stat);
 
 
 /*

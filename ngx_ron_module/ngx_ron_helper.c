@@ -28,8 +28,6 @@
 #define NGX_RON_STALE_US        200000
 #define NGX_RON_SWEEP           20
 #define NGX_RON_RETRY           1000
-#define NGX_RON_STOP            200
-#define NGX_RON_STOP_HISTORY    500
 
 
 static void ngx_ron_helper_init(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
@@ -51,8 +49,6 @@ static void ngx_ron_helper_on_head(void *ctx, uint64_t seq, uint64_t time_ms,
 static void ngx_ron_helper_on_state(void *ctx, ron_life_t state,
     const char *reason);
 static ngx_uint_t ngx_ron_helper_safe_reason(const char *reason);
-static void ngx_ron_helper_delta(ron_metric_t metric, ngx_uint_t a,
-    uint64_t now, uint64_t *seen);
 static bool ngx_ron_helper_alive(void *ctx, uint32_t pid);
 static void ngx_ron_helper_exit(void);
 static void ngx_ron_helper_last(ngx_uint_t level, ngx_uint_t drained,
@@ -102,14 +98,6 @@ static uint64_t             ngx_ron_helper_time;
 static ron_hash_t           ngx_ron_helper_root;
 static ron_bus_key_t        ngx_ron_helper_bus;
 static ron_mutex_t         *ngx_ron_helper_mutex;
-
-/* what was counted already */
-
-static struct {
-    uint64_t  preval_drops;
-    uint64_t  commit_rejects;
-    uint64_t  auth_failures;
-} ngx_ron_helper_seen;
 
 
 ngx_msec_t
@@ -419,6 +407,8 @@ ngx_ron_helper_start(ngx_event_t *ev)
     ngx_ron_conf_t      *rcf;
     ron_service_conf_t   conf;
 
+    static ron_status_t  said;
+
     cycle = ngx_ron_helper_cycle;
     rcf = ngx_ron_get_conf(cycle);
 
@@ -434,6 +424,7 @@ ngx_ron_helper_start(ngx_event_t *ev)
     }
 
     conf.engine.signer = rcf->signer;
+    conf.engine.signer_old = rcf->signer_old;
     conf.engine.origin = rcf->origin.len ? (char *) rcf->origin.data : NULL;
     conf.engine.checkpoint_n = rcf->checkpoint_entries;
     conf.engine.tag_ram = rcf->tag_memory;
@@ -466,9 +457,17 @@ ngx_ron_helper_start(ngx_event_t *ev)
     rc = ron_service_start(&conf, &ngx_ron_helper_service);
 
     if (rc != RON_OK) {
-        ngx_log_error(NGX_LOG_ERR, cycle->log, 0,
-                      "ron: the ledger \"%V\" did not start: %s",
-                      &rcf->url, ron_status_name(rc));
+
+        /* once a second, and once told */
+
+        if (rc != said) {
+            ngx_log_error(NGX_LOG_ERR, cycle->log, 0,
+                          "ron: the ledger \"%V\" did not start: %s; it is "
+                          "tried again each second", &rcf->url,
+                          ron_status_name(rc));
+            said = rc;
+        }
+
         ngx_ron_helper_service = NULL;
         ngx_add_timer(ev, NGX_RON_RETRY);
 
@@ -702,7 +701,7 @@ ngx_ron_helper_on_balance(void *ctx, const ron_balance_t *balance,
 static void
 ngx_ron_helper_publish(void)
 {
-    uint32_t             slot;
+    ngx_uint_t           due;
     ron_beat_t           beat;
     ron_zone_t          *zone;
     ngx_ron_conf_t      *rcf;
@@ -735,8 +734,9 @@ ngx_ron_helper_publish(void)
     beat.sync_since_us = stat.sync_since_us;
     beat.seq = stat.seq;
     beat.committed_ms = stat.committed_ms;
-    beat.preval_depth = stat.preval_depth;
     beat.commit_depth = stat.commit_depth;
+
+    due = ngx_ron_sample_due(&stat, beat.beat_us, &beat.sample_us);
 
     ron_mutex_lock(ngx_ron_helper_mutex);
     beat.time_ms = ngx_ron_helper_time;
@@ -745,42 +745,10 @@ ngx_ron_helper_publish(void)
 
     ron_zone_beat_write(zone, &beat);
 
-    slot = ngx_ron_slot();
+    if (due) {
+        ngx_ron_sample(&stat, beat.beat_us);
+    }
 
-    ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_L, 0, RON_D_Q_PREVAL, 0, 0,
-                   stat.preval_depth);
-    ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_L, 0, RON_D_Q_COMMIT, 0, 0,
-                   stat.commit_depth);
-    ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_L, 0, RON_D_Q_INGRESS, 0, 0,
-                   ron_zone_admitted(zone, RON_ADMIT_INGRESS));
-    ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_W, 0, RON_D_QUEUE_W_WORK,
-                   0, 0, ngx_ron_sample_work(zone, &stat));
-    ron_metric_set(zone, slot, RON_M_LEDGER_SEQ, 0, 0, 0, 0, stat.seq);
-    ron_metric_set(zone, slot, RON_M_LEDGER_BACKLOG, 0, 0, 0, 0,
-                   stat.preval_depth + stat.commit_depth);
-    ron_metric_set(zone, slot, RON_M_LEDGER_SAFE_MODE, 0, 0, 0, 0,
-                   stat.state == RON_STATE_SAFE_MODE);
-    ron_metric_set(zone, slot, RON_M_COMMITTER_LAG, 0, 0, 0, 0,
-                   stat.sync_since_us && stat.sync_since_us < beat.beat_us
-                       ? beat.beat_us - stat.sync_since_us : 0);
-    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_L, 0, RON_D_Q_INGRESS,
-                   0, 0, rcf->queue_ingress);
-    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_L, 0, RON_D_Q_PREVAL,
-                   0, 0, rcf->queue_preval);
-    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_L, 0, RON_D_Q_COMMIT,
-                   0, 0, rcf->queue_commit);
-    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_W, 0,
-                   RON_D_QUEUE_W_WORK, 0, 0, rcf->queue_work);
-
-    ngx_ron_helper_delta(RON_M_DROPS, RON_D_Q_PREVAL, stat.preval_drops,
-                         &ngx_ron_helper_seen.preval_drops);
-    ngx_ron_helper_delta(RON_M_BUSY_L, RON_D_Q_COMMIT, stat.commit_rejects,
-                         &ngx_ron_helper_seen.commit_rejects);
-    ngx_ron_helper_delta(RON_M_AUTH_FAILURES_L, RON_D_PEER_CLASS_WORKER,
-                         stat.auth_failures,
-                         &ngx_ron_helper_seen.auth_failures);
-
-    ngx_ron_sample(&stat);
     ngx_ron_logs();
 }
 
@@ -882,19 +850,6 @@ ngx_ron_helper_project(ngx_log_t *log)
 }
 
 
-/* libron counts since it began; a counter of the zone never goes down. */
-
-static void
-ngx_ron_helper_delta(ron_metric_t metric, ngx_uint_t a, uint64_t now,
-    uint64_t *seen)
-{
-    if (now > *seen) {
-        ngx_ron_count_n(metric, 0, a, 0, 0, now - *seen);
-        *seen = now;
-    }
-}
-
-
 static bool
 ngx_ron_helper_alive(void *ctx, uint32_t pid)
 {
@@ -910,7 +865,7 @@ ngx_ron_helper_alive(void *ctx, uint32_t pid)
 static void
 ngx_ron_helper_exit(void)
 {
-    uint64_t             aborted, canceled, leaked, told, left;
+    uint64_t             aborted, canceled, leaked, told, left, join;
     ngx_log_t           *log;
     ngx_uint_t           drained;
     ron_status_t         rc;
@@ -943,16 +898,18 @@ ngx_ron_helper_exit(void)
         ron_history_thread_cancel(ngx_ron_helper_history);
     }
 
-    rc = ron_service_stop(ngx_ron_helper_service, NGX_RON_STOP);
+    join = ron_timeout_info(RON_TIMEOUT_JOIN)->ms;
+    rc = ron_service_stop(ngx_ron_helper_service, join);
 
     /* a sequencer that did not end may still ask for one */
 
-    if (rc == RON_OK && ngx_ron_snapshot_stop(NGX_RON_STOP / 2) != NGX_OK) {
+    if (rc == RON_OK && ngx_ron_snapshot_stop(join / 2) != NGX_OK) {
         rc = RON_AGAIN;
     }
 
+    join = ron_timeout_info(RON_TIMEOUT_JOIN_HISTORY)->ms;
     left = ngx_ron_now() - told;
-    left = NGX_RON_STOP_HISTORY - ngx_min(left, NGX_RON_STOP_HISTORY);
+    left = join - ngx_min(left, join);
 
     if (ngx_ron_helper_history
         && ron_history_thread_stop(ngx_ron_helper_history, left) != RON_OK)

@@ -14,8 +14,11 @@
 #include "ngx_ron.h"
 
 
-#define NGX_RON_IPC_BACKOFF_MIN  50
-#define NGX_RON_IPC_BACKOFF_MAX  1000
+#define NGX_RON_IPC_BACKOFF_MIN                                               \
+    ((ngx_msec_t) ron_timeout_info(RON_TIMEOUT_RETRY_FIRST)->ms)
+#define NGX_RON_IPC_BACKOFF_MAX                                               \
+    ((ngx_msec_t) ron_timeout_info(RON_TIMEOUT_RETRY_LAST)->ms)
+
 #define NGX_RON_IPC_JITTER       50
 #define NGX_RON_IPC_TRY          1000
 

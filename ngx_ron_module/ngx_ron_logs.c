@@ -16,6 +16,7 @@
 #define NGX_RON_LOGS_PIECE  (256 * 1024)
 
 
+static ngx_uint_t ngx_ron_logs_n(void);
 static void ngx_ron_logs_file(ngx_open_file_t *file, off_t *begun);
 
 
@@ -32,17 +33,9 @@ ngx_ron_logs(void)
 
     static off_t     *begun;
 
-    n = 0;
-
-    for (part = (ngx_list_part_t *) &ngx_cycle->open_files.part;
-         part && begun == NULL;
-         part = part->next)
-    {
-        n += part->nelts;
-    }
-
     if (begun == NULL) {
-        begun = ngx_pcalloc(ngx_cycle->pool, (n + 1) * sizeof(off_t));
+        begun = ngx_pcalloc(ngx_cycle->pool,
+                            ngx_ron_logs_n() * sizeof(off_t));
         if (begun == NULL) {
             return;
         }
@@ -60,6 +53,25 @@ ngx_ron_logs(void)
             ngx_ron_logs_file(&file[i], &begun[n++]);
         }
     }
+}
+
+
+static ngx_uint_t
+ngx_ron_logs_n(void)
+{
+    ngx_uint_t        n;
+    ngx_list_part_t  *part;
+
+    n = 0;
+
+    for (part = (ngx_list_part_t *) &ngx_cycle->open_files.part;
+         part;
+         part = part->next)
+    {
+        n += part->nelts;
+    }
+
+    return n;
 }
 
 

@@ -11,7 +11,9 @@
 
 /* sun_path, less what the name is lengthened by before it is published */
 
-#define NGX_RON_SOCKET_MAX  (sizeof(((struct sockaddr_un *) 0)->sun_path) - 8)
+/* The helper binds a name of its own first: this, its pid and ".tmp". */
+#define NGX_RON_SOCKET_MAX  (sizeof(((struct sockaddr_un *) 0)->sun_path)     \
+                             - sizeof(".4194304.tmp"))
 
 
 static void *ngx_ron_create_conf(ngx_cycle_t *cycle);
@@ -21,10 +23,10 @@ static char *ngx_ron_set_socket(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static char *ngx_ron_set_queue(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+static void ngx_ron_init_defaults(ngx_ron_conf_t *rcf);
 static ngx_int_t ngx_ron_init_reload(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
 static ngx_int_t ngx_ron_init_dir(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
 static ngx_int_t ngx_ron_init_socket(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
-static ngx_int_t ngx_ron_init_signer(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
 static ngx_int_t ngx_ron_init_path(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
 static ngx_int_t ngx_ron_init_zones(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
 static ngx_int_t ngx_ron_init_state_zone(ngx_shm_zone_t *zone, void *data);
@@ -32,9 +34,6 @@ static ngx_int_t ngx_ron_init_memory_zone(ngx_shm_zone_t *zone, void *data);
 static ngx_int_t ngx_ron_init_module(ngx_cycle_t *cycle);
 static ngx_int_t ngx_ron_init_process(ngx_cycle_t *cycle);
 static void ngx_ron_exit_process(ngx_cycle_t *cycle);
-static ngx_int_t ngx_ron_read_file(ngx_cycle_t *cycle, ngx_str_t *name,
-    u_char *buf, size_t *len);
-static void ngx_ron_free_signer(void *data);
 
 
 /* the master's, and what a worker was forked with */
@@ -83,6 +82,13 @@ static ngx_command_t  ngx_ron_commands[] = {
       ngx_conf_set_str_slot,
       0,
       offsetof(ngx_ron_conf_t, signing_key),
+      NULL },
+
+    { ngx_string("ron_signing_key_old"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      0,
+      offsetof(ngx_ron_conf_t, signing_key_old),
       NULL },
 
     { ngx_string("ron_queue"),
@@ -139,6 +145,13 @@ static ngx_command_t  ngx_ron_commands[] = {
       ngx_conf_set_msec_slot,
       0,
       offsetof(ngx_ron_conf_t, clock_step),
+      NULL },
+
+    { ngx_string("ron_metrics_tick"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_msec_slot,
+      0,
+      offsetof(ngx_ron_conf_t, metrics_tick),
       NULL },
 
     { ngx_string("ron_committer_lag_max"),
@@ -274,13 +287,15 @@ ngx_ron_create_conf(ngx_cycle_t *cycle)
      *     rcf->digest = RON_DIGEST_BLAKE3;
      *     rcf->socket = { 0, NULL };
      *     rcf->origin = { 0, NULL };
-     *     rcf->signing_key = { 0, NULL };
-     *     rcf->path, rcf->state_zone, rcf->memory_zone, rcf->signer = NULL;
+     *     rcf->signing_key, rcf->signing_key_old = { 0, NULL };
+     *     rcf->path, rcf->state_zone, rcf->memory_zone = NULL;
+     *     rcf->signer, rcf->signer_old = NULL;
      *     rcf->has_auth_key, rcf->has_api = 0;
      */
 
     rcf->drain_deadline = NGX_CONF_UNSET_MSEC;
     rcf->clock_step = NGX_CONF_UNSET_MSEC;
+    rcf->metrics_tick = NGX_CONF_UNSET_MSEC;
     rcf->committer_lag = NGX_CONF_UNSET_MSEC;
     rcf->commit_delay = NGX_CONF_UNSET_MSEC;
     rcf->restart_limit = NGX_CONF_UNSET_UINT;
@@ -313,7 +328,9 @@ ngx_ron_ledger(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (rcf->url.len) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "a second \"ron_ledger\" \"%V\", one nginx has "
-                           "one ledger and it is \"%V\"",
+                           "one ledger and it is \"%V\": remove one of "
+                           "them, or use another nginx and "
+                           "\"ron_wallet_ledger_pass\"",
                            &value[1], &rcf->url);
         return NGX_CONF_ERROR;
     }
@@ -497,25 +514,7 @@ ngx_ron_init_conf(ngx_cycle_t *cycle, void *conf)
 
     ngx_core_conf_t  *ccf;
 
-    ngx_conf_init_msec_value(rcf->drain_deadline, 3000);
-    ngx_conf_init_msec_value(rcf->clock_step, 5000);
-    ngx_conf_init_msec_value(rcf->committer_lag, 1000);
-    ngx_conf_init_msec_value(rcf->commit_delay, 0);
-    ngx_conf_init_uint_value(rcf->restart_limit, 5);
-    ngx_conf_init_uint_value(rcf->queue_ingress, 2000);
-    ngx_conf_init_uint_value(rcf->queue_preval, 2000);
-    ngx_conf_init_uint_value(rcf->queue_commit, 1000);
-    ngx_conf_init_uint_value(rcf->queue_work, 512);
-    ngx_conf_init_uint_value(rcf->queue_parse,
-                             ron_queue_info(RON_QUEUE_PARSE)->capacity);
-    ngx_conf_init_uint_value(rcf->queue_proofs,
-                             ron_queue_info(RON_QUEUE_PROOFS)->capacity);
-    ngx_conf_init_uint_value(rcf->batch_ops, 1024);
-    ngx_conf_init_uint_value(rcf->checkpoint_entries, 100000);
-    ngx_conf_init_size_value(rcf->tag_memory, 64 * 1024 * 1024);
-    ngx_conf_init_size_value(rcf->key_memory, 64 * 1024 * 1024);
-    ngx_conf_init_msec_value(rcf->key_ttl,
-                             ron_timeout_info(RON_TIMEOUT_IDEM_TTL)->ms);
+    ngx_ron_init_defaults(rcf);
 
     if (rcf->key_ttl < 60000 || rcf->key_ttl > 72 * 3600000) {
         ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
@@ -559,7 +558,8 @@ ngx_ron_init_conf(ngx_cycle_t *cycle, void *conf)
             return NGX_CONF_ERROR;
         }
 
-        return NGX_CONF_OK;
+        return ngx_ron_init_reload(cycle, rcf) == NGX_OK ? NGX_CONF_OK
+                                                         : NGX_CONF_ERROR;
     }
 
     ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
@@ -570,7 +570,7 @@ ngx_ron_init_conf(ngx_cycle_t *cycle, void *conf)
         ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
                       "\"ron_ledger\" cannot work with \"master_process "
                       "off\": the ledger lives in a helper process of the "
-                      "master");
+                      "master; remove one of them");
         return NGX_CONF_ERROR;
     }
 
@@ -604,6 +604,38 @@ ngx_ron_init_conf(ngx_cycle_t *cycle, void *conf)
     ngx_ron_listen_clean(cycle);
 
     return NGX_CONF_OK;
+}
+
+
+static void
+ngx_ron_init_defaults(ngx_ron_conf_t *rcf)
+{
+    ngx_conf_init_msec_value(rcf->drain_deadline,
+                             ron_timeout_info(RON_TIMEOUT_DRAIN)->ms);
+    ngx_conf_init_msec_value(rcf->clock_step, 5000);
+    ngx_conf_init_msec_value(rcf->metrics_tick,
+                             ron_timeout_info(RON_TIMEOUT_METRICS_TICK)->ms);
+    ngx_conf_init_msec_value(rcf->committer_lag, 1000);
+    ngx_conf_init_msec_value(rcf->commit_delay, 0);
+    ngx_conf_init_uint_value(rcf->restart_limit, 5);
+    ngx_conf_init_uint_value(rcf->queue_ingress,
+                             ron_queue_info(RON_QUEUE_INGRESS)->capacity);
+    ngx_conf_init_uint_value(rcf->queue_preval,
+                             ron_queue_info(RON_QUEUE_PREVAL)->capacity);
+    ngx_conf_init_uint_value(rcf->queue_commit,
+                             ron_queue_info(RON_QUEUE_COMMIT)->capacity);
+    ngx_conf_init_uint_value(rcf->queue_work,
+                             ron_queue_info(RON_QUEUE_WALLET_WORK)->capacity);
+    ngx_conf_init_uint_value(rcf->queue_parse,
+                             ron_queue_info(RON_QUEUE_PARSE)->capacity);
+    ngx_conf_init_uint_value(rcf->queue_proofs,
+                             ron_queue_info(RON_QUEUE_PROOFS)->capacity);
+    ngx_conf_init_uint_value(rcf->batch_ops, 1024);
+    ngx_conf_init_uint_value(rcf->checkpoint_entries, 100000);
+    ngx_conf_init_size_value(rcf->tag_memory, 64 * 1024 * 1024);
+    ngx_conf_init_size_value(rcf->key_memory, 64 * 1024 * 1024);
+    ngx_conf_init_msec_value(rcf->key_ttl,
+                             ron_timeout_info(RON_TIMEOUT_IDEM_TTL)->ms);
 }
 
 
@@ -643,6 +675,13 @@ ngx_ron_init_reload(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
         rcf->has_auth_key = 1;
 
         return NGX_OK;
+    }
+
+    if (rcf->url.len == 0) {
+        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
+                      "\"ron_ledger %V\" cannot be removed by a reload, nginx "
+                      "must be restarted", &old->url);
+        return NGX_ERROR;
     }
 
     ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
@@ -797,115 +836,6 @@ ngx_ron_init_socket(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
                       "\"%V\" does not begin with \"@\"", &rcf->socket);
         return NGX_ERROR;
     }
-
-    return NGX_OK;
-}
-
-
-static ngx_int_t
-ngx_ron_init_signer(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
-{
-    size_t               len;
-    u_char               text[1024];
-    ron_str_t            s;
-    ron_status_t         rc;
-    ngx_pool_cleanup_t  *cln;
-
-    if (rcf->signing_key.len == 0) {
-        return NGX_OK;
-    }
-
-    if (ngx_conf_full_name(cycle, &rcf->signing_key, 1) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    len = sizeof(text);
-
-    if (ngx_ron_read_file(cycle, &rcf->signing_key, text, &len) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
-    while (len && (text[len - 1] == LF || text[len - 1] == CR)) {
-        len--;
-    }
-
-    cln = ngx_pool_cleanup_add(cycle->pool, 0);
-    if (cln == NULL) {
-        return NGX_ERROR;
-    }
-
-    s.data = text;
-    s.len = len;
-
-    rc = ron_signer_parse(s, &rcf->signer);
-
-    ngx_explicit_memzero(text, sizeof(text));
-
-    if (rc != RON_OK) {
-        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
-                      "\"%V\" is not a signing key", &rcf->signing_key);
-        return NGX_ERROR;
-    }
-
-    cln->handler = ngx_ron_free_signer;
-    cln->data = rcf->signer;
-
-    return NGX_OK;
-}
-
-
-static void
-ngx_ron_free_signer(void *data)
-{
-    ron_signer_free(data);
-}
-
-
-static ngx_int_t
-ngx_ron_read_file(ngx_cycle_t *cycle, ngx_str_t *name, u_char *buf,
-    size_t *len)
-{
-    ssize_t          n;
-    ngx_fd_t         fd;
-    ngx_file_info_t  fi;
-
-    fd = ngx_open_file(name->data, NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
-    if (fd == NGX_INVALID_FILE) {
-        ngx_log_error(NGX_LOG_EMERG, cycle->log, ngx_errno,
-                      ngx_open_file_n " \"%V\" failed", name);
-        return NGX_ERROR;
-    }
-
-    n = -1;
-
-    if (ngx_fd_info(fd, &fi) != NGX_FILE_ERROR
-        && (ngx_file_access(&fi) & 077))
-    {
-        ngx_log_error(NGX_LOG_EMERG, cycle->log, 0,
-                      "\"%V\" holds a secret and is open to others, its mode "
-                      "must be 0600", name);
-
-    } else {
-        n = ngx_read_fd(fd, buf, *len);
-
-        if (n == -1 || (size_t) n == *len) {
-            ngx_log_error(NGX_LOG_EMERG, cycle->log,
-                          n == -1 ? ngx_errno : 0,
-                          "\"%V\" cannot be read", name);
-            n = -1;
-        }
-    }
-
-    if (ngx_close_file(fd) == NGX_FILE_ERROR) {
-        ngx_log_error(NGX_LOG_ALERT, cycle->log, ngx_errno,
-                      ngx_close_file_n " \"%V\" failed", name);
-    }
-
-    if (n == -1) {
-        return NGX_ERROR;
-    }
-
-    *len = n;
 
     return NGX_OK;
 }

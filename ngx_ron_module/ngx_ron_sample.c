@@ -1,13 +1,15 @@
 
 /*
- * What the helper samples from libron into the zone with each tick: failures
- * that libron has counted since it began, and what does not move.
+ * What the helper samples from libron into the zone: what libron has counted
+ * since it began, and how things are.
  */
 
 #include "ngx_ron.h"
 #include "ron_registry.h"
 
 
+static void ngx_ron_sample_queues(ron_zone_t *zone, uint32_t slot,
+    ngx_ron_conf_t *rcf, const ron_service_stat_t *stat);
 static void ngx_ron_sample_clock(ngx_ron_sh_t *sh);
 static void ngx_ron_sample_refused(ngx_uint_t capacity);
 static void ngx_ron_sample_delta(ron_metric_t metric, ngx_uint_t a,
@@ -29,17 +31,44 @@ static struct {
 } ngx_ron_sample_commit;
 
 
-void
-ngx_ron_sample(const ron_service_stat_t *stat)
+ngx_uint_t
+ngx_ron_sample_due(const ron_service_stat_t *stat, uint64_t now_us,
+    uint64_t *at_us)
 {
+    ngx_uint_t       due;
+    ngx_ron_conf_t  *rcf;
+
+    static uint64_t    at;
+    static ron_life_t  state = RON_STATE_N;
+
+    rcf = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle);
+
+    due = stat->state != state
+          || now_us - at >= (uint64_t) rcf->metrics_tick * 1000;
+
+    if (due) {
+        at = now_us;
+        state = stat->state;
+    }
+
+    *at_us = at;
+
+    return due;
+}
+
+
+void
+ngx_ron_sample(const ron_service_stat_t *stat, uint64_t now_us)
+{
+    uint32_t             slot;
     uint64_t             gaps;
+    ron_zone_t          *zone;
     ngx_ron_conf_t      *rcf;
-    ngx_core_conf_t     *ccf;
     ron_service_stat_t  *seen;
 
     rcf = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle);
-    ccf = (ngx_core_conf_t *) ngx_get_conf(ngx_cycle->conf_ctx,
-                                           ngx_core_module);
+    zone = ngx_ron_zone();
+    slot = ngx_ron_slot();
     seen = &ngx_ron_sample_seen;
     gaps = seen->gaps;
 
@@ -51,29 +80,85 @@ ngx_ron_sample(const ron_service_stat_t *stat)
                          stat->conserved, &seen->conserved);
     ngx_ron_sample_delta(RON_M_WALLET_CONSERVATION, RON_D_CHECK_FAIL,
                          stat->not_conserved, &seen->not_conserved);
+    ngx_ron_sample_delta(RON_M_DROPS, RON_D_Q_PREVAL, stat->preval_drops,
+                         &seen->preval_drops);
+    ngx_ron_sample_delta(RON_M_BUSY_L, RON_D_Q_COMMIT, stat->commit_rejects,
+                         &seen->commit_rejects);
+    ngx_ron_sample_delta(RON_M_BUSY_L, RON_D_Q_BALANCES,
+                         stat->balance_rejects, &seen->balance_rejects);
+    ngx_ron_sample_delta(RON_M_AUTH_FAILURES_L, RON_D_PEER_CLASS_WORKER,
+                         stat->auth_failures, &seen->auth_failures);
 
-    ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_DISK_PRESSURE, 0, 0,
-                   0, 0, stat->no_room);
-    ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_WORKER_INFLIGHT, 0,
-                   0, 0, 0, stat->work_taken);
+    ron_metric_set(zone, slot, RON_M_LEDGER_SEQ, 0, 0, 0, 0, stat->seq);
+    ron_metric_set(zone, slot, RON_M_LEDGER_BACKLOG, 0, 0, 0, 0,
+                   stat->preval_depth + stat->commit_depth);
+    ron_metric_set(zone, slot, RON_M_LEDGER_SAFE_MODE, 0, 0, 0, 0,
+                   stat->state == RON_STATE_SAFE_MODE);
+    ron_metric_set(zone, slot, RON_M_COMMITTER_LAG, 0, 0, 0, 0,
+                   stat->sync_since_us && stat->sync_since_us < now_us
+                       ? now_us - stat->sync_since_us : 0);
+    ron_metric_set(zone, slot, RON_M_DISK_PRESSURE, 0, 0, 0, 0, stat->no_room);
+    ron_metric_set(zone, slot, RON_M_WORKER_INFLIGHT, 0, 0, 0, 0,
+                   stat->work_taken);
 
-    ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_QUEUE_CAPACITY_L, 0,
-                   RON_D_Q_ROOT_PUB, 0, 0,
-                   ron_queue_info(RON_QUEUE_ROOT_PUB)->capacity);
-    ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_QUEUE_CAPACITY_L, 0,
-                   RON_D_Q_PARSE, 0, 0, rcf->queue_parse);
-    ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_QUEUE_DEPTH_L, 0,
-                   RON_D_Q_PARSE, 0, 0,
-                   ron_zone_admitted(ngx_ron_zone(), RON_ADMIT_PARSE_WAIT));
-    ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_QUEUE_CAPACITY_L, 0,
-                   RON_D_Q_PROOFS, 0, 0,
-                   rcf->queue_proofs * ccf->worker_processes);
-    ron_metric_set(ngx_ron_zone(), ngx_ron_slot(), RON_M_QUEUE_CAPACITY_W, 0,
-                   RON_D_QUEUE_W_EVENTS, 0, 0,
-                   ron_queue_info(RON_QUEUE_WALLET_EVENTS)->capacity);
-
+    ngx_ron_sample_queues(zone, slot, rcf, stat);
     ngx_ron_sample_clock(ngx_ron_shared((ngx_cycle_t *) ngx_cycle));
     ngx_ron_sample_refused(rcf->queue_commit);
+}
+
+
+/* Those that somebody else counts have their capacity only. */
+
+static void
+ngx_ron_sample_queues(ron_zone_t *zone, uint32_t slot, ngx_ron_conf_t *rcf,
+    const ron_service_stat_t *stat)
+{
+    uint64_t          work;
+    ngx_core_conf_t  *ccf;
+
+    ccf = (ngx_core_conf_t *) ngx_get_conf(ngx_cycle->conf_ctx,
+                                           ngx_core_module);
+
+    /*
+     * Operations of wallets that are in, without those at the committer, which
+     * may have a remote wallet's too: those are admitted elsewhere.
+     */
+
+    work = ron_zone_admitted(zone, RON_ADMIT_WORK);
+    work -= ngx_min(work, stat->work_taken);
+
+    ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_L, 0, RON_D_Q_INGRESS, 0, 0,
+                   ron_zone_admitted(zone, RON_ADMIT_INGRESS));
+    ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_L, 0, RON_D_Q_PREVAL, 0, 0,
+                   stat->preval_depth);
+    ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_L, 0, RON_D_Q_COMMIT, 0, 0,
+                   stat->commit_depth);
+    ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_L, 0, RON_D_Q_PARSE, 0, 0,
+                   ron_zone_admitted(zone, RON_ADMIT_PARSE_WAIT));
+    ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_L, 0, RON_D_Q_BALANCES, 0, 0,
+                   stat->balance_depth);
+    ron_metric_set(zone, slot, RON_M_QUEUE_DEPTH_W, 0, RON_D_QUEUE_W_WORK, 0,
+                   0, work);
+
+    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_L, 0, RON_D_Q_INGRESS, 0,
+                   0, rcf->queue_ingress);
+    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_L, 0, RON_D_Q_PREVAL, 0, 0,
+                   rcf->queue_preval);
+    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_L, 0, RON_D_Q_COMMIT, 0, 0,
+                   rcf->queue_commit);
+    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_L, 0, RON_D_Q_PARSE, 0, 0,
+                   rcf->queue_parse);
+    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_L, 0, RON_D_Q_PROOFS, 0, 0,
+                   rcf->queue_proofs * ccf->worker_processes);
+    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_L, 0, RON_D_Q_BALANCES, 0,
+                   0, ron_queue_info(RON_QUEUE_BALANCES)->capacity);
+    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_L, 0, RON_D_Q_ROOT_PUB, 0,
+                   0, ron_queue_info(RON_QUEUE_ROOT_PUB)->capacity);
+    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_W, 0, RON_D_QUEUE_W_WORK,
+                   0, 0, rcf->queue_work);
+    ron_metric_set(zone, slot, RON_M_QUEUE_CAPACITY_W, 0,
+                   RON_D_QUEUE_W_EVENTS, 0, 0,
+                   ron_queue_info(RON_QUEUE_WALLET_EVENTS)->capacity);
 }
 
 
@@ -137,19 +222,6 @@ ngx_ron_sample_refused(ngx_uint_t capacity)
                       "ron: the committer keeps up again: %uL writes were "
                       "refused", n - ngx_ron_sample_commit.before);
     }
-}
-
-
-/* The committer may have a remote wallet's too, which is admitted elsewhere. */
-
-uint64_t
-ngx_ron_sample_work(const ron_zone_t *zone, const ron_service_stat_t *stat)
-{
-    uint64_t  admitted;
-
-    admitted = ron_zone_admitted(zone, RON_ADMIT_WORK);
-
-    return admitted - ngx_min(admitted, stat->work_taken);
 }
 
 

@@ -227,12 +227,33 @@ my @rules = (
             'a member' => "typedef struct {\n    ngx_queue_t  later;\n} x_t;\n",
             'a ring' => "static x_t  ron_x_ring[100];\n",
             'a list' => "struct x_s {\n    ron_x_list_t  backlog;\n};\n",
+            'where it begins, and how many' => "struct x_s {\n"
+                . "    ron_x_t  *waits;\n    uint32_t  wait_at;\n"
+                . "    uint32_t  wait_n;\n};\n",
+            'of pointers' => "typedef struct {\n    x_t  **later;\n"
+                . "    int  a;\n    uint64_t  later_head;\n"
+                . "    uint64_t  later_tail;\n} x_t;\n",
+            'of a fixed size' => "typedef struct {\n    x_t  page[3];\n"
+                . "    x_t  *next;\n    size_t  head, tail;\n} x_t;\n",
+            'and what was taken out' => "typedef struct {\n"
+                . "    x_t  page[3];\n    uint64_t  given;\n"
+                . "    _Atomic uint64_t  taken;\n} x_t;\n",
+            'a ring of the file' => "static x_t  *ron_x;\n"
+                . "static ngx_uint_t  ron_x_at;\n"
+                . "static ngx_uint_t  ron_x_n;\n",
         ],
         good => [
             'a link of one' => "typedef struct {\n    ngx_queue_t  queue;\n"
                                . "} x_t;\n",
             'what is in one' => "    ngx_queue_insert_tail(&ron_streams, q);\n",
             'a local' => "{\n    ngx_queue_t  *q, all;\n}\n",
+            'an array' => "typedef struct {\n    x_t  **peers;\n"
+                . "    uint32_t  peer_n;\n    uint64_t  sent_at;\n} x_t;\n",
+            'a local ring' => function('f', "x_t  *x;\n"
+                . "    uint32_t  x_at;\n    uint32_t  x_n;\n"),
+            'two structures' => "typedef struct {\n    x_t  *x;\n"
+                . "    uint32_t  x_at;\n} x_t;\n\ntypedef struct {\n"
+                . "    uint32_t  x_n;\n} y_t;\n",
         ],
     },
 );
@@ -554,6 +575,69 @@ sub find_queues {
                 && substr($code, $at) =~ /^\s+ngx_queue_t/;
 
         push @found, line($code, $at) . ": $name" if !$list{"$path $name"};
+    }
+
+    push @found, find_rings($path, $code);
+
+    return @found;
+}
+
+
+# A queue without a head is an array and two counters beside it: where it
+# begins and how many are in it, or how many came and how many left.
+
+sub find_rings {
+    my ($path, $code) = @_;
+    my (@found, @places);
+
+    push @places, [ $1, $-[1] ]
+        while $code =~ /\bstruct\b[^;(){}]*\{\n(.*?)^\}/msg;
+
+    # what is static in a file is side by side too
+    (my $static = $code) =~ s/^(?!static\s[^(){}]*;$).*$/' ' x length $&/gme;
+    push @places, [ $static, 0 ];
+
+    for my $place (@places) {
+        my ($text, $from) = @$place;
+        my (@arrays, %counter);
+
+        while ($text =~ /^(?:static|[ ]{4})\s*((?:\w+\s+)+)([^;(){}=]+)[=;]/mg) {
+            my ($type, $names, $at) = ($1, $2, $-[0]);
+
+            for my $name (split /,\s*/, $names) {
+                my ($stars, $word, $size) = $name =~ /^(\**)(\w+)(\[)?/
+                    or next;
+
+                if ($stars || $size) {
+                    push @arrays, { name => $word, at => $at,
+                                    fixed => defined $size };
+                } elsif ($type =~ /\b(?:u?int\d*_t|size_t|unsigned|int|long
+                                   |ngx_u?int_t|atomic_\w+)\b/x)
+                {
+                    $counter{$word} = $at;
+                }
+            }
+        }
+
+        for my $first (sort keys %counter) {
+            my ($x, $end) = $first =~ /^(?:(\w+)_)?(at|head|given)$/ or next;
+            my $other = { at => 'n', head => 'tail', given => 'taken' }->{$end};
+
+            next if $end eq 'at' && !defined $x;
+            next if !exists $counter{defined $x ? "${x}_$other" : $other};
+
+            # the array is called after them, or is the one before them
+
+            my $at = $counter{$first};
+            my @before = grep { $_->{at} < $at } @arrays;
+            my ($array) = grep { defined $x && $_->{name} =~ /^${x}s?$/ }
+                @arrays;
+            $array ||= (grep { $_->{fixed} } @before)[-1] || $before[-1];
+
+            my $name = $array ? $array->{name} : $first;
+            push @found, line($code, $from + $at) . ": $name"
+                if !$list{"$path $name"};
+        }
     }
 
     return @found;

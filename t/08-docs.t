@@ -6,7 +6,7 @@
 use strict;
 use warnings;
 
-use File::Basename qw(dirname);
+use File::Basename qw(basename dirname);
 use JSON::PP;
 use Test::More;
 
@@ -335,6 +335,44 @@ sub directives {
         $text{'docs/DIRECTIVES.md'} =~ /\*\*(ron_\w+)\*\*/g;
 
     is_deeply(\%documented, \%directive, 'docs/DIRECTIVES.md has them all');
+
+    # In code, a word that begins with ron_ is a variable with its dollar, a
+    # function with its parentheses, a file with its suffix, a member of JSON
+    # with its quote, or a directive.
+
+    my (%file, %function, %variable, @wrong);
+    my $n = 0;
+
+    for my $path (glob 'src/*/*.[ch] ngx_ron_module/*.[ch] t/*/*.[ch]') {
+        my $source = slurp($path);
+
+        $file{ basename($path) } = 1;
+        $function{$_} = 1 for $source =~ /^(ron_\w+)\(/mg;
+        $variable{$_} = 1
+            for $source =~ /\{ ngx_string\("(ron_\w+)"\), NULL,/g;
+    }
+
+    for my $path (@docs) {
+        my @code;
+
+        (my $rest = $text{$path}) =~ s/^ *```.*?\n(.*?)^ *```/push @code, $1; ''/msge;
+        push @code, $rest =~ /`([^`]+)`/g;
+
+        for (map { /(?<![\w"])(\$?ron_\w+(?:\(\)|\.[ch]\b)?)/g } @code) {
+            $n++;
+            push @wrong, "$path: $_" unless
+                /^\$(.*)/ ? $variable{$1} : /^(.*)\(\)$/ ? $function{$1}
+                : /\.[ch]$/ ? $file{$_} : $directive{$_};
+        }
+    }
+
+    cmp_ok($n, '>', 150, "$n words of code are ours");
+    is("@wrong", '', 'and each is a directive, a variable, a function, a file');
+
+    my $alerts = () = slurp('ops/prometheus/alerts.yml') =~ /^ +- alert: /mg;
+    my @said = map { $text{$_} =~ /\b(\d+) alerts\b/g } @docs;
+    cmp_ok(scalar @said, '>', 0, 'how many alerts there are is said');
+    is(join(' ', grep { $_ != $alerts } @said), '', "$alerts, wherever it is");
 }
 
 

@@ -71,6 +71,21 @@ for my $row (rows($table{locks})) {
 ok($_->[1] =~ /^[1-9]\d*$/ && $_->[2] ne '', "time-out $_->[0]")
     for rows($table{timeouts});
 
+# a time-out is what code waits for, not what a table says that it does
+
+my $code = join "\n", map { code($_) }
+    grep { !m{/ron_registry\.[ch]$} } glob 'src/*/*.[ch] ngx_ron_module/*.[ch]';
+my @timeouts = slurp('src/zone/ron_registry.h')
+    =~ /#define RON_TIMEOUTS\(X\)(.*?)\n\n/s
+    ? $1 =~ /X\((\w+),/g : ();
+
+is(scalar @timeouts, scalar(rows($table{timeouts})), 'all of them');
+is_deeply([ unused("ron_timeout_info(RON_TIMEOUT_A)->ms; RON_TIMEOUT_BC;\n"
+                   . "#define t_us(id)  \\\n    (1 * f(RON_TIMEOUT_##id))\n"
+                   . "x = t_us(D); y = t_ms(E); F;", 'A' .. 'F') ],
+          [ qw(B C E F) ], 'which are in use is seen');
+is(join(' ', unused($code, @timeouts)), '', 'no time-out is without code');
+
 # what the seeds name, with their numbers
 
 my %queue = map { ("$_->[1]/$_->[0]" => "$_->[2] $_->[3] $_->[4]") }
@@ -247,6 +262,26 @@ EOC
     close($out) or die "$program: $?";
 
     return %table;
+}
+
+
+# Rows of time-outs that are not named, by themselves or as what a macro puts
+# the name together of.
+
+sub unused {
+    my ($code, @ids) = @_;
+    my $macros = join '|', $code
+        =~ /^#define[ ]+(\w+)\(id\)(?:[^\n]*\\\n)*[^\n]*RON_TIMEOUT_##id/mg;
+    my $macro = $macros eq '' ? qr/(?!)/ : qr/\b(?:$macros)\(/;
+
+    return grep { $code !~ /\bRON_TIMEOUT_$_\b|$macro$_\)/ } @ids;
+}
+
+
+sub code {
+    my $text = slurp(@_);
+    $text =~ s{/\*.*?\*/}{}gs;
+    return $text;
 }
 
 

@@ -1,13 +1,18 @@
 #!/usr/bin/perl
 
-# What is refused before a server begins, and that asking changes nothing.
-# Directives one by one are in t/http/refused.t.
+# What is refused before a server begins, that asking changes nothing, and what
+# directives do that no other suite is about.  What is refused of them, one by
+# one, is in t/http/refused.t.
 
 use strict;
 use warnings;
 
 use lib 't/lib';
+use RonChaos;
+use RonProofs;
 use RonTest;
+
+my $BUILD = $ENV{RON_BUILD} || 'build';
 
 
 # no helper without a master
@@ -17,7 +22,8 @@ use RonTest;
     my ($code, $said) = $s->test_config;
 
     isnt($code, 0, 'master_process off is refused');
-    like($said, qr/cannot work with "master_process off"/, 'and says why');
+    like($said, qr/cannot work with "master_process off".*remove one of/,
+         'and says why, and what to do');
 }
 
 
@@ -172,7 +178,160 @@ SKIP: {
     is(json_get($r->{body}, 'amount_minor'), 5,
        'which is there after a reload');
     ok(!-e $s->dir . '/ledger', 'and made no file');
+
+    # and is not lost by a reload that does without
+
+    @$s{qw(ledger locations)} = ('', 0);
+    $s->write_conf;
+    $s->nginx('-s', 'reload');
+    ok(until_ok(5, sub { $s->log =~ /"ron_ledger memory:16m" cannot be removed/
+                       }), 'a reload cannot remove it');
+    $s->allow(qr/cannot be removed/);
+    $r = $s->get('/v1/balance?account=a&asset=ron');
+    is(json_get($r->{body}, 'amount_minor'), 5, 'and it goes on');
     $s->quit;
+}
+
+
+# a key of one's own signs the heads, until there is another one
+
+sub signing_key {
+    my ($s, $file, $name) = @_;
+
+    my $make = "$BUILD/ronctl keys signing $name --out '$s->{dir}/$file'";
+    my ($pub) = `$make 2>/dev/null` =~ /^(.*)\n/;
+
+    chown((getpwnam 'nobody')[2, 3], "$s->{dir}/$file") if $> == 0;
+
+    return $pub;
+}
+
+{
+    my $s = RonTest->new;
+    my ($n, $size) = (0, 0);
+
+    # pays; what is wrong with the head that holds it, by this public key
+    my $head = sub {
+        my ($pub) = @_;
+
+        my $r = $s->post('/v1/issue', { to => 'a', asset => 'ron',
+                                        amount_minor => '5' },
+                         key => 'head' . $n++);
+        is($r->{status}, 200, 'a payment');
+
+        my $p = RonProofs->new(server => $s, pub => $pub);
+        my $note = $s->get('/ledger/checkpoint', token => undef)->{body};
+        my ($root) = $p->signed($note, \my @wrong);
+
+        ($size) = @$root unless @wrong;
+
+        return join ' ', @wrong;
+    };
+
+    my $one = signing_key($s, 'one.key', 'one.example');
+    my $two = signing_key($s, 'two.key', 'two.example');
+    my $same = signing_key($s, 'same.key', 'one.example');
+
+    $s->{main} = "ron_signing_key $s->{dir}/one.key; ron_origin one.example;";
+    $s->start or BAIL_OUT('no server');
+    is($head->($one), '', 'the head is signed by the key of ron_signing_key');
+    is($size, 1, 'and is that of the payment');
+    isnt($head->($same), '', 'and not by one of the same name');
+    ok(!-e "$s->{dir}/ledger/signing.key", 'the ledger makes none');
+    $s->quit;
+
+    $s->{main} = "ron_signing_key $s->{dir}/two.key;";
+    $s->start or BAIL_OUT('no server with another key');
+    is($head->($two), '', 'after a restart with another one, by that');
+    is($size, 3, 'over what the first one signed, and more');
+    like($head->($one), qr/none of one\.example/, 'and not by the first one');
+    $s->quit;
+
+    # the origin is the name of the key, and of no other one
+
+    $s->allow(qr/the origin "\S+" is not the name in the signing key/);
+
+    for my $key ("ron_signing_key $s->{dir}/two.key;", '') {
+        my $what = $key ? 'a key' : "the ledger's own key";
+
+        $s->write_file('logs/error.log', '', 0666);
+        $s->{main} = "$key ron_origin one.example;";
+        $s->start(nowait => 1);
+        ok(until_ok(10, sub {
+            $s->log =~ /the origin "one\.example" is not the name in the/
+        }), "the origin is not that of $what") or diag($s->log);
+        is($s->get('/readyz', token => undef)->{status}, 503,
+           'there is no ledger with it');
+        $s->quit;
+    }
+}
+
+
+# a wall clock that is further off than ron_clock_step
+
+for my $case ([ '', 0 ], [ 'ron_clock_step 1s;', 1 ]) {
+    my ($main, $steps) = @$case;
+
+    my $c = RonChaos->new(shim => 1, main => $main);
+    my $s = $c->{s};
+    my $what = $main || 'ron_clock_step as it is';
+
+    $c->start;
+
+    # ledger time begins with the first batch, and each one compares
+
+    my $told = sub {
+        $s->post('/v1/issue', { to => 'a', asset => 'ron',
+                                amount_minor => '1' }, key => 'clock' . rand);
+        my $drift = $s->metric('ledger_clock_drift_seconds') || 0;
+        return abs $drift > 2 && abs $drift < 4;
+    };
+
+    ok(!$told->(), "$what: the wall clock is right");
+    $c->shim(clock => 3_000_000);
+    ok(until_ok(10, $told), "$what: a wall clock 3 s ahead is seen");
+    sleep 1;
+    is($s->metric('ledger_clock_steps_total'), $steps, "$what: $steps alerts");
+    $s->quit;
+}
+
+
+# whose capabilities a location takes
+
+{
+    my $s = RonTest->new(config => 'location /acme/ { ron_wallet;
+                                                      ron_tenant acme; }');
+    $s->start or BAIL_OUT('no server');
+
+    my $path = 'balance?account=a&asset=ron';
+
+    for my $case (
+        [ '/acme/', 'tenant = acme', 200 ],
+        [ '/acme/', 'tenant = other', 403 ],
+        [ '/v1/', 'tenant = acme', 403 ],
+        [ '/acme/', undef, 200 ],
+    ) {
+        my ($at, $caveat, $status) = @$case;
+
+        my $r = $s->get("$at$path", token => $s->token($caveat // ()));
+        is($r->{status}, $status, "$at with " . ($caveat // 'any tenant'));
+        like($r->{body}, qr/the capability is for another tenant/, 'says why')
+            if $status == 403;
+    }
+
+    $s->quit;
+}
+
+
+# of every directive there is a case
+
+{
+    my $said = join '', map { RonTest::slurp($_) } glob 't/*.t t/http/*.t';
+    my @names = RonTest::slurp('docs/DIRECTIVES.md') =~ /\*\*(ron_\w+)\*\*/g;
+
+    cmp_ok(scalar @names, '>', 50, 'there are directives');
+    is(join(' ', grep { $said !~ /\b$_\b/ } @names), '',
+       'each is in some suite');
 }
 
 

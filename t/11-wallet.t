@@ -157,6 +157,20 @@ is($r->{status}, 200, 'the same key for an operation of one account');
 like(outcome('account=carol', 'lost', %token)->{body},
      qr/^\{"outcome":"committed","receipt":\{.*"amount_minor":"2"/,
      'that account is told of its own');
+
+for my $case ([ 200, 'asset = ron' ], [ 200, 'asset = roc ron' ],
+              [ 403, 'asset = roc' ])
+{
+    my ($status, $caveat) = @$case;
+    $r = outcome('account=carol', 'lost',
+                 token => $s->token({ id => 'batcher' }, $caveat));
+    is($r->{status}, $status, "a token of it with $caveat");
+    unlike($r->{body}, qr/receipt/, 'is told nothing') if $status == 403;
+}
+
+is(outcome('account=carol', 'never',
+           token => $s->token({ id => 'batcher' }, 'asset = roc'))->{status},
+   200, 'of nothing there is nothing to hide');
 is(outcome('account=alice', 'lost', %token)->{body},
    qq({"outcome":"committed","batch":$answer}\n), 'others of the batch');
 

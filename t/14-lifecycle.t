@@ -172,15 +172,40 @@ like($s->get('/metrics')->{body},
 # a worker is killed under load
 
 fund('worker', 3);
-@pids = clients(3, 3, 'worker');
+@pids = clients(3, 4, 'worker');
+
+# the eldest of two each time
 
 for (1 .. 3) {
-    Time::HiRes::sleep(0.7);
+    Time::HiRes::sleep(0.8);
     ok($s->kill_worker, 'a worker was killed');
 }
 
 $paid += reckon('worker', @pids);
 is(sink(), $paid, 'what was paid has arrived');
+
+# each had worked for a while, so none of them is held back, and nothing is left
+
+my %again = $s->log =~ /restart (\d+) of a worker in (\d+) ms/g;
+is(join(' ', sort keys %again), '1 2 3', 'three restarts');
+is(scalar(grep { $_ > 50 } values %again), 0, 'soon: ' . join ' ', %again);
+
+my $metrics = $s->get('/metrics', token => undef)->{body};
+like($metrics,
+     qr/^service_restarts_total\{service="ledger",task="worker"\} 3$/m,
+     'and counted');
+my @leaked = $metrics =~ /^tasks_leaked_total\{[^}]*\} (\d+)$/mg;
+cmp_ok(scalar @leaked, '>=', 2, 'tasks_leaked_total is there');
+is(scalar(grep { $_ } @leaked), 0, 'and no task leaked');
+
+for my $task ('service="ledger",kind="ingress"',
+              'service="wallet",kind="listener"')
+{
+    my %n = map { $_ => $metrics =~ /^tasks_${_}_total\{$task\} (\d+)$/m }
+            qw(spawned aborted canceled);
+    is("$n{spawned} $n{aborted} $n{canceled}", '5 3 0',
+       "two of five are left, $task");
+}
 
 
 # ten reloads under load
@@ -262,6 +287,39 @@ ok($s->quit, 'quit ends');
 like($s->log, qr/"event":"shutdown","drained":true,"aborted":0,"canceled":0,
                  "leaked":0,"seq":\d+,"root":"[0-9a-f]{64}"/x,
      'the last words are JSON');
+
+
+# of a quit and a terminate the last counts: half a request holds the one open
+
+{
+    my $s = RonTest->new(workers => 1);
+
+    # NGINX 1.22 says of connections that a quit would have left them
+
+    $s->allow(qr/open socket #\d+ left in connection/, qr/#\d+: aborting$/);
+    $s->start or BAIL_OUT('no server');
+
+    my @all = ($s->{pid}, $s->children);
+    my $half = $s->connect;
+
+    syswrite $half, "POST /v1/issue HTTP/1.1\r\nHost: a\r\n"
+        . "Authorization: Bearer @{[$s->token]}\r\nIdempotency-Key: half\r\n"
+        . "Content-Type: application/json\r\nContent-Length: 100\r\n"
+        . "Expect: 100-continue\r\n\r\n";
+    is(RonTest::read_response($half, 'POST')->{status}, 100,
+       'half a request is there');
+
+    my $begin = Time::HiRes::time();
+
+    kill 'QUIT', $s->{pid};
+    Time::HiRes::sleep(1);
+    is(scalar(grep { RonTest::alive($_) } @all), 3, 'a quit waits for it');
+    ok($s->terminate, 'a terminate after it does not');
+    cmp_ok(Time::HiRes::time() - $begin, '<', slow(2.5),
+           'nor for the deadline of either');
+    is(RonTest::read_response($half, 'POST', 2)->{status}, 0,
+       'and the request has no answer');
+}
 
 
 # terminate, and what was there is there

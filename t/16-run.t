@@ -26,6 +26,12 @@ $ENV{RON_WORKERS} = 1;
 
 my $s = bless { port => $port, dir => $dir }, 'RonTest';
 
+# what is missing is installed first, and nothing is needed to stop
+
+like(`make -n $_ BUILD='$build' 2>&1`, qr{tools/deps\.sh build}, "make $_ installs")
+    for qw(run start);
+like(`make -n stop`, qr/test 'stop' = stop \|\| tools/, 'make stop does not');
+
 my $out = `tools/run.sh start 2>&1`;
 is($?, 0, 'start') or diag($out);
 like($out, qr{http://127\.0\.0\.1:$port}, 'says where');

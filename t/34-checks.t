@@ -409,6 +409,39 @@ is($s->metric('breaker_state', 'target="policy"'), 0,
 is(ready()->{status}, 200, 'ready again');
 
 
+# with a threshold of three it is the third call in a row that opens
+
+$s->{http} .= 'ron_breaker_threshold 3;';
+configure('ron_policy_pass checks tries=1 open=1s;');
+ok($s->reload, 'a threshold of three');
+ok($s->wait_ready, 'ready');
+tell_mock('/policy/check', '500');
+
+for my $call (1 .. 3) {
+    is(code(pay()), 'UPSTREAM_UNAVAILABLE', "call $call has no answer");
+    is(scalar asked('/policy/check'), $call, 'and was made');
+    is($s->metric('breaker_state', 'target="policy"'), $call == 3 ? 1 : 0,
+       $call == 3 ? 'which opens the breaker' : 'which opens nothing');
+}
+
+pay();
+is(scalar asked('/policy/check'), 3, 'nobody is asked any more');
+tell_mock('/policy/check', '200');
+ok(quiet('policy'), 'closed again');
+
+# and errors= of one service is more than that of all
+
+configure('ron_policy_pass checks tries=1 open=1s errors=1;');
+ok($s->reload, 'one error for policy');
+ok($s->wait_ready, 'ready');
+tell_mock('/policy/check', '500');
+pay();
+is($s->metric('breaker_state', 'target="policy"'), 1, 'opens its breaker');
+tell_mock('/policy/check', '200');
+ok(quiet('policy'), 'closed again');
+$s->{http} =~ s/ron_breaker_threshold 3;//;
+
+
 # time-outs: 800 ms for policy, never more than the request has
 
 configure('ron_policy_pass checks open=1s;');

@@ -436,6 +436,31 @@ $s->quit;
     $s->quit;
 }
 
+
+# how often that is
+
+$s->quit;
+$s = RonTest->new(workers => 1, main => 'ron_metrics_tick 2s;');
+$s->start or BAIL_OUT('no server');
+is($s->post('/v1/issue', { to => 'alice', asset => 'ron', amount_minor => '1' },
+            key => "tick-$_")->{status}, 200, "payment $_") for 1 .. 3;
+
+{
+    my ($oldest, $seq) = (0, 0);
+    my $end = Time::HiRes::time() + 5;
+
+    while (Time::HiRes::time() < $end) {
+        my $age = value('metrics_sample_age_seconds');
+        $oldest = $age if $age > $oldest;
+        $seq = value('ledger_seq');
+        Time::HiRes::sleep(0.05);
+    }
+
+    cmp_ok($oldest, '>', 1.5, 'a sample lasts');
+    cmp_ok($oldest, '<', slow(2.5), 'as long as the directive says');
+    is($seq, 3, 'and the next one has what was done');
+}
+
 done_testing();
 
 

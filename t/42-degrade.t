@@ -99,6 +99,56 @@ cmp_ok(json_get($r->{body}, 'stale_ms'), '<=', 250, 'is fresh again');
 $s->quit;
 
 
+# a balance is the zone's while the helper was heard of within ron_wallet_stale;
+# later the helper is asked, for 100 ms
+
+{
+    my $s = RonTest->new(main => 'ron_committer_lag_max 60s;',
+                         http => 'ron_wallet_stale 5s;');
+    $s->start or BAIL_OUT('no server');
+    is($s->post('/v1/issue', { to => 'a', asset => 'ron',
+                               amount_minor => '7' }, key => 'stale')
+       ->{status}, 200, 'a payment');
+    my $helper = $s->helper;
+
+    # not in the middle of what follows a commit
+
+    sleep 0.5;
+    freeze($helper);
+
+    my $frozen = time;
+    my $read = sub {
+        my $begin = time;
+        my $r = $s->get('/v1/balance?account=a&asset=ron');
+        return (time - $begin, json_get($r->{body}, 'amount_minor'),
+                json_get($r->{body}, 'stale_ms'));
+    };
+    my (@took, @wrong, $stale);
+
+    while (time - $frozen < 4.5) {
+        my ($took, $amount, $ms) = $read->();
+        push @took, $took;
+        push @wrong, $amount if $amount ne '7';
+        $stale = $ms;
+        sleep 0.1;
+    }
+
+    @took = sort { $a <=> $b } @took;
+    is("@wrong", '', @took . ' balances of a helper that stands still');
+    cmp_ok($took[@took / 2], '<', slow(0.08), 'are answered at once');
+    cmp_ok($stale, '>=', 4000, 'and say that they are old');
+
+    sleep 1;
+    my ($took, $amount) = $read->();
+    is($amount, 7, 'a balance after 5 s');
+    cmp_ok($took, '>=', 0.09, 'was asked for before');
+
+    kill 'CONT', $helper;
+    ok($s->wait_ready, 'it goes on');
+    $s->quit;
+}
+
+
 # a breaker: what nobody answers is not asked for long
 
 $s = RonTest->new(workers => 2, main => 'ron_committer_lag_max 60s;',

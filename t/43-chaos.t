@@ -110,13 +110,21 @@ sub deaths {
         $c->fires('LedgerRestarts');
         $next->('the helper');
 
-        # half of the workers
+        # half of the workers: nobody need be woken for that
+
+        my @calm = qw(LedgerSafeMode LedgerHelperSilent LedgerSyncFailed
+                      LedgerCommitterLag WalletLedgerBreaker TasksLeaked);
+
+        ok(until_ok(10, sub { pay($c) == 200 }), 'it works without it');
+        $c->quiet(qw(LedgerHelperSilent));
 
         for (1 .. 3) {
             ok($s->kill_worker, 'a worker is killed');
             sleep(0.2);
         }
 
+        ok(until_ok(10, sub { pay($c) == 200 }), 'and replaced');
+        $c->calm('workers', @calm, 'LedgerRestarts');
         $next->('workers');
 
         # a helper that stands still, and one whose disk is slow
@@ -143,12 +151,15 @@ sub deaths {
 
         clocks($c, $round);
         $next->('clocks');
+        $c->quiet('LedgerHelperSilent');
         memory($c);
+        $c->calm('memory', @calm, 'LedgerRestarts');
         $next->('memory');
 
         # clients that never finish their headers
 
         local $SIG{PIPE} = 'IGNORE';
+        $c->quiet('LedgerHelperSilent');
         my @slow = map { $s->connect } 1 .. 300;
         syswrite $_, "GET /v1/balance HTTP/1.1\r\nHost: x\r\nX-" for @slow;
         ok(until_ok(10, sub { pay($c) == 200 }),
@@ -158,17 +169,24 @@ sub deaths {
             return shown_out($slow[-1]);
         }), 'are shown out');
         close $_ for @slow;
+        $c->calm('slow clients', @calm, 'LedgerRestarts');
 
         # everything
 
+        $next->('slow clients');
+        $c->quiet('NoMetrics');
         $c->kill_all;
         sleep(0.2);
+        $c->fires('NoMetrics');
         $c->start(nowait => 1);
         ok($s->wait_ready(15), 'everything is killed, and started');
+        $next->('everything');
 
+        $c->quiet('NoMetrics');
         my @left = $s->kill_master;
         ok(until_ok(15, sub { !grep { RonTest::alive($_) } @left }),
            'the master is killed, and its children go');
+        $c->fires('NoMetrics');
         $c->start(nowait => 1);
         ok($s->wait_ready(15), 'and started');
 
@@ -278,8 +296,11 @@ sub power {
         $c->load("p$cut", s => 600);
         sleep(0.3 + rand 1);
 
+        $c->quiet('NoMetrics') if $cut == 1;
+
         my $n = $c->power_cut(part => $cut % 3 == 2);
         cmp_ok($n, '>', 0, "power cut $cut: $n writes are lost");
+        $c->fires('NoMetrics') if $cut == 1;
         $c->start;
         $c->done(now => 1);
 
@@ -392,6 +413,8 @@ sub refusals {
     $c->load('no', s => 600);
     sleep($seconds);
 
+    my $faults = 0;
+
     for (
         [ 'syncs fail', { fail => 1 }, 'LedgerSyncFailed' ],
         [ 'the file system is read-only', { denied => EROFS },
@@ -418,10 +441,13 @@ sub refusals {
         ok($c->acknowledge, 'an operator says that the disk is well');
         ok($s->wait_ready(15), 'ready');
         is($s->helper, $helper, 'the same helper');
-    }
 
-    $c->done(now => 1);
-    $c->judge('refusals', ready => 0);
+        # each has its verdict
+
+        $c->done(now => 1);
+        $c->judge("refusals: $what", ready => 0, quit => ++$faults == 3);
+        $c->load("no-$faults-", s => 600) if $faults < 3;
+    }
 }
 
 # A small file system of our own, if we may mount one: what a real one says,
@@ -476,6 +502,10 @@ sub small {
     ok($c->acknowledge, 'room again, and an operator says so');
     ok($s->wait_ready(15), 'ready');
     ok(until_ok(10, sub { pay($c) == 200 }), 'and written to');
+    $c->done(now => 1);
+    $c->judge('disk: full', ready => 0, quit => 0);
+    $c->load('ro', s => 600);
+    sleep(0.5);
 
     # read-only, when nobody has a file open for writing: the helper is dead,
     # and the master not awake to start another
@@ -501,7 +531,7 @@ sub small {
     ok($s->wait_ready(20), 'ready') or diag($s->get('/readyz')->{body});
 
     $c->done(now => 1);
-    $c->judge('disk', ready => 0);
+    $c->judge('disk: read-only', ready => 0);
 }
 
 
@@ -559,17 +589,20 @@ sub damage {
 
     system('cp', '-a', $dir, $safe);
 
+    # back to that; only a file and its log, if it is named
+
     my $back = sub {
+        my ($name) = @_;
+
         $c->kill_all if $s->{pid};
-        system('rm', '-rf', $dir);
-        system('cp', '-a', $safe, $dir);
+        system('rm', '-rf', $name ? glob "$dir/$name*" : $dir);
+        system('cp', '-a', $name ? glob "$safe/$name*" : $safe, $dir);
     };
 
     # a start reads what came after the checkpoint; what is older, verify does
 
     fatal($c, 'a page of the journal', $back, sub {
-        `sqlite3 '$dir/ledger.db' 'pragma wal_checkpoint(truncate)' 2>&1`;
-        system('chown', '-R', "--reference=$safe", $dir);
+        checkpointed($c, 'ledger.db', $safe);
         return flip("$dir/ledger.db", $bytes[-200]);
     });
     fatal($c, 'the end of the WAL', $back, sub {
@@ -584,13 +617,46 @@ sub damage {
     mended($c, 'segments of tags', $back, sub {
         return grep { flip($_, 300) } glob "$dir/*.seg";
     });
-    mended($c, 'history.db', $back, sub {
+    mended($c, 'history.db-wal', $back, sub {
         return grep { flip("$dir/history.db-wal", 5000 * $_) } 1 .. 5;
+    });
+    mended($c, 'history.db', $back, sub {
+
+        # the head of the page below which all links of accounts are
+
+        checkpointed($c, 'history.db', $safe);
+
+        my ($size, $root) = split /\|/, `sqlite3 '$dir/history.db' "select page_size, rootpage from pragma_page_size, sqlite_master where name = 'account_entries'"`;
+
+        return flip("$dir/history.db", ($root - 1) * $size);
     });
     mended($c, 'the published head', $back, sub { flip("$dir/head", 64) });
 }
 
+# Pages that are in a log only are put where they belong.
+sub checkpointed {
+    my ($c, $name, $safe) = @_;
+
+    my $dir = $c->ledger;
+
+    `sqlite3 '$dir/$name' 'pragma wal_checkpoint(truncate)' 2>&1`;
+    ok($? == 0 && !-s "$dir/$name-wal", "$name has all of its pages");
+    system('chown', '-R', "--reference=$safe", $dir);
+}
+
+# What was answered is answered again, to the byte.
+sub replayed {
+    my ($c, $what, @ops) = @_;
+
+    my @wrong = RonChaos::again($c->{s}, @ops);
+
+    ok(@ops && !@wrong, "$what: " . @ops . ' requests again, the same bytes')
+        or diag(scalar(@wrong) . ' wrong', map { "\n$_" }
+                @wrong[0 .. ($#wrong > 3 ? 3 : $#wrong)]);
+}
+
 # What cannot be made again: nothing is written any more, and verify says so.
+# With the journal as it was all is well, whatever else was done meanwhile.
 sub fatal {
     my ($c, $what, $back, $break) = @_;
 
@@ -602,6 +668,13 @@ sub fatal {
         or diag($c->state);
     is(pay($c), 503, 'nothing is written');
     $c->fires('LedgerSafeMode');
+    $back->('ledger.db');
+    $c->start(nowait => 1);
+    ok(until_ok(20, sub { $c->acknowledge && $c->state eq 'running' }),
+       'it runs when it is whole again')
+        or diag($c->{s}->get('/readyz')->{body});
+    replayed($c, $what, RonChaos::some(20, $c->answered));
+    $c->judge("damage to $what, restored", quit => 0, history => 1);
     $back->();
 }
 
@@ -609,16 +682,29 @@ sub fatal {
 sub mended {
     my ($c, $what, $back, $break, $says) = @_;
 
+    # the keys of those that are in the damaged files
+
+    my @ops = RonChaos::some(60, $c->answered);
+
     ok($break->(), "damage to $what");
     ok((grep { /^verify: .*$says/s } $c->verdict), 'verify says so') if $says;
     $c->start(nowait => 1);
-    ok(until_ok(20, sub { $c->acknowledge && $c->state eq 'running' }),
-       'it runs') or diag($c->{s}->get('/readyz')->{body});
+
+    # by itself, and from the first answer on nobody is woken
+
+    $c->quiet('LedgerSafeMode');
+    ok(until_ok(20, sub { $c->state eq 'running' }), 'it runs')
+        or diag($c->{s}->get('/readyz')->{body});
+    replayed($c, $what, @ops);
     ok(until_ok(10, sub { pay($c) == 200 }), 'and is written to');
     $c->load('y', s => 0.5);
     $c->done;
-    $c->judge("damage to $what", quit => 0, says => $says);
+    $c->calm($what, qw(LedgerSafeMode LedgerSeqGap LedgerSyncFailed
+                       LedgerHelperSilent LedgerRestarts TasksLeaked
+                       LedgerHistoryBehind));
+    $c->judge("damage to $what", quit => 0, says => $says, history => 1);
     $back->();
     pop @{ $c->{histories} };
     pop @{ $c->{done} };
+    delete $c->{listed};
 }

@@ -202,9 +202,10 @@ sub replay {
         return fail("$label: a server starts (RON_CUT_IN=$dir)");
     }
 
-    my @answered = answered($until);
+    my @answered = $c->answered($until);
+    my @some = RonChaos::some(20, @answered);
 
-    push @wrong, again(@answered),
+    push @wrong, RonChaos::again($r, @some),
         $proofs->check(map { $_->[3] } @answered);
 
     my $paid = $r->post('/v1/issue', { to => 'probe', asset => 'ron',
@@ -228,6 +229,7 @@ sub replay {
     }
 
     $sum{lost} += $lost;
+    $sum{again} += @some;
     $sum{answered} += $h->{n}{answered} || 0;
     $sum{kept} += grep { !defined $_->{answer} && defined $_->{seq} }
                        values %{ $h->{ops} };
@@ -250,46 +252,6 @@ sub verdict {
     $h->journal("$dir/export");
 
     return ($h, @wrong, $h->check);
-}
-
-# What clients had an answer to: [path, key, body, answer], once each.
-sub answered {
-    my ($until) = @_;
-
-    my %op;
-
-    for my $file (@{ $c->{histories} }) {
-        open my $f, '<', $file or die "$file: $!";
-
-        while (<$f>) {
-            chomp;
-            my ($kind, $end, $status, @op) = (split /\t/, $_, 11)[0, 3, 4, 7 .. 10];
-
-            $op{$op[1]} = \@op if $kind eq 'W' && $status =~ /^20[07]$/
-                                  && $end < $until;
-        }
-    }
-
-    return map { $op{$_} } sort keys %op;
-}
-
-# Some are sent again: the same bytes.  Without an idem_id an ingest has no
-# answer that is kept.
-sub again {
-    my @ops = grep { $_->[0] ne '/ledger/ingest' || $_->[2] =~ /"idem_id"/ } @_;
-
-    my @wrong;
-
-    for (1 .. (@ops < 20 ? @ops : 20)) {
-        my ($path, $key, $body, $answer) = @{ $ops[rand @ops] };
-        my $got = $r->post($path, $body, key => $key);
-
-        push @wrong, "$key again: $got->{status} $got->{body}, was $answer"
-            if $got->{body} ne "$answer\n";
-        $sum{again}++;
-    }
-
-    return @wrong;
 }
 
 

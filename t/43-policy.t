@@ -24,6 +24,7 @@ allow cap=dev:till act=read account=till_*
 deny  cap=dev:till
 deny  act=burn account=frozen_*
 deny  cap=dev:noadmin act=admin
+deny  cap=dev:deaf act=read,admin
 allow cap=dev:*
 END
 
@@ -77,6 +78,11 @@ is_code($s->get($balance . 'other', token => $till), 403, 'FORBIDDEN',
         'reading another');
 is_code($s->get('/ledger/accounts/other', token => $till), 403, 'FORBIDDEN',
         'also in the ledger');
+
+is_code($s->get('/v1/audit/stream', token => $_), 403, 'FORBIDDEN',
+        'the operations of all accounts')
+    for $till, $s->token({ id => 'deaf' }),
+        $s->token({ id => 'noadmin' }, 'act = admin');
 
 # a batch is refused whole
 
@@ -195,6 +201,47 @@ $r = $s->get('/free/balance?account=a&asset=ron');
 is($r->{status}, 200, 'a location without a rate');
 ok(!exists $r->{headers}{'x-ratelimit-limit'}, 'says nothing of one');
 is($s->get('/readyz', token => undef)->{status}, 200, 'health has no bucket');
+
+$s->quit;
+
+
+# ---- a repetition is asked for what is allowed now, its outcome is not
+
+my @wide = ('ron_asset roc ron;', 'ron_wallet_limit op=10;', '');
+
+$s = RonTest->new(workers => 2);
+$s->write_file('policy', "deny act=issue\nallow cap=dev:*\n");
+
+my @narrow = ('ron_asset ron;', 'ron_wallet_limit op=4;',
+              "ron_policy $s->{dir}/policy;");
+$s->{http} = "@wide";
+$s->start or BAIL_OUT('no server');
+
+my %roc = (to => 'a', asset => 'roc', amount_minor => '5');
+my $first = $s->post('/v1/issue', \%roc, key => 'narrow');
+is($first->{status}, 200, 'an issue');
+
+for my $case ([ 0, 400, 'an asset that is on no list' ],
+              [ 1, 403, 'more than one operation may move' ],
+              [ 2, 403, 'an act that the policy denies' ])
+{
+    my ($n, $status, $what) = @$case;
+    my @now = @wide;
+
+    $now[$n] = $narrow[$n];
+    $s->{http} = "@now";
+    ok($s->reload, "a reload: $what");
+    is($s->post('/v1/issue', \%roc, key => 'narrow')->{status}, $status,
+       'the same again is refused');
+    is(json_get($s->get('/v1/outcome?account=a',
+                        headers => { 'Idempotency-Key' => 'narrow' })->{body},
+                'outcome'), 'committed', 'and was committed');
+}
+
+$s->{http} = "@wide";
+ok($s->reload, 'as it was');
+is($s->post('/v1/issue', \%roc, key => 'narrow')->{body}, $first->{body},
+   'the same again is the same answer');
 
 $s->quit;
 done_testing();

@@ -16,6 +16,7 @@ use warnings;
 use lib 't/lib';
 use RonTest;
 
+use Compress::Zlib ();
 use IO::Select ();
 use Time::HiRes ();
 
@@ -80,6 +81,19 @@ sub raw {
            . "\r\n" . (defined $body ? $body : '');
 }
 
+# The same with its body in a gzip member, which $spoil may change.
+sub zipped {
+    my ($text, $spoil) = @_;
+
+    my ($head, $body) = split /\r\n\r\n/, $text, 2;
+    my $zip = Compress::Zlib::memGzip($body);
+
+    $zip = $spoil->($zip) if $spoil;
+    $head =~ s/^Content-Length: \d+/"Content-Length: " . length $zip/me;
+
+    return "$head\r\nContent-Encoding: gzip\r\n\r\n$zip";
+}
+
 sub entry {
     my ($kind, %more) = @_;
 
@@ -122,7 +136,11 @@ my @right = (
     sub { raw('GET', '/ledger/proof/inclusion?seq=1') },
     sub { raw('GET', '/v1/outcome?account=alice', undef,
               'Idempotency-Key' => 'k1') },
+    sub { zipped(raw('POST', '/v1/transfer', '{"from":"alice","to":"bob",'
+              . '"asset":"ron","amount_minor":"1","nonce":' . ++$nonce . '}',
+              'Idempotency-Key' => 'k' . ++$n)) },
 );
+my @posts = @right[0 .. 5];                     # of the wallet
 
 
 # ---- and wrong --------------------------------------------------------------
@@ -170,7 +188,48 @@ my @mutations = (
     sub { $_[0] .= $right[rand @right]->() },
 );
 
+# What becomes of a gzip member: another one perhaps, or none.
+my @spoils = (
+    sub { $_[0] },
+    sub { my $z = $_[0];
+          substr $z, rand length $z, 1, chr int rand 256 for 0 .. rand 3;
+          $z },
+    sub { my $z = $_[0];                        # head, or sum and size
+          substr $z, (rand() < .5 ? int rand 10 : -1 - rand 8), 1,
+                 chr int rand 256;
+          $z },
+);
+my @ruins = (
+    sub { substr $_[0], 0, rand length $_[0] },
+    sub { $_[0] . $pieces[rand @pieces] },
+    sub { $_[0] . $_[0] },
+    sub { Compress::Zlib::memGzip($_[1] . ' ' x (1e5 + rand 2e6)) },
+);
+my %ruined;                                     # may not be accepted
+
+sub wrong_zip {
+    my $text = $posts[rand @posts]->();
+    my $body = (split /\r\n\r\n/, $text, 2)[1];
+    my $dice = rand;
+
+    if ($dice < .4) {                           # wrong inside
+        my $at = length($text) - length $body;
+        $mutations[rand 5]->($body);
+        return zipped(substr($text, 0, $at) . $body);
+    }
+
+    return zipped($text, $spoils[rand @spoils]) if $dice < .7;
+
+    my $ruin = $ruins[rand @ruins];
+    $text = zipped($text, sub { $ruin->($_[0], $body) });
+    $ruined{$text} = 1;
+
+    return $text;
+}
+
 sub wrong {
+    return wrong_zip() if rand() < 0.15;
+
     my $text = $right[rand @right]->();
 
     return $text if rand() < 0.1;
@@ -222,6 +281,7 @@ sub judge {
 
         my $code = $1;
         $status{$code}++;
+        $status{"gzip $code"}++ if $sent =~ /^Content-Encoding: gzip\r\n\r\n/m;
         $body = '' unless defined $body;
 
         if ($head =~ /^Content-Length: (\d+)/mi) {
@@ -235,6 +295,8 @@ sub judge {
         $rest = '' if $sent =~ /HEAD/;
 
         if ($code =~ /^20[07]$/) {
+            $say->('a body that is no gzip member, or too much of one')
+                if $ruined{$sent};
             next if $head =~ /^Idempotent-Replayed/mi
                     || $body =~ /"outcome":|"roots":|"entries":\[\{"seq":\d+,"ts/;
             next unless $sent =~ /POST/;
@@ -345,7 +407,8 @@ note("$requests requests: " . join ', ', map { "$status{$_} $_" }
 ok(!@bad, "$requests requests, every answer is one that there is")
     or diag(join "\n\n", @bad[0 .. ($#bad > 2 ? 2 : $#bad)]);
 cmp_ok($requests, '>', 100, 'enough of them');
-cmp_ok($status{$_} || 0, '>', 0, "some are $_") for 200, 400;
+cmp_ok($status{$_} || 0, '>', 0, "some are $_") for 200, 400,
+    'gzip 200', 'gzip 400';
 
 is_deeply([ $s->workers, $s->helper ], \@before, 'every process lives');
 ok($s->wait_ready, 'and is ready');

@@ -1,7 +1,8 @@
 #!/usr/bin/perl
 
 # The harness finds a token or a key that any suite's server tells somebody:
-# each of these suites, with nothing wrong but that, fails.
+# each of these suites, with nothing wrong but that, fails.  Those of the
+# harness's own requests, and those that the programs make that load servers.
 
 use strict;
 use warnings;
@@ -51,8 +52,54 @@ ok(1, 'the end');
 done_testing();
 E2
 
-for my $what (sort keys %told) {
-    my ($http, $config, @more) = @{ $told{$what} };
+# as many requests as it makes, by its own keys and tokens
+my $bench = <<'E2';
+use lib 't/lib';
+use RonTest;
+my $s = RonTest->new(%o);
+$s->start or die;
+my $ctl = ($ENV{RON_BUILD} || 'build') . '/ronctl';
+my $said = `'$ctl' bench --url http://127.0.0.1:$s->{port} \\
+                --keys $s->{dir}/ron.keys --workload transfer --accounts 10 \\
+                --connections 2 --duration 200ms --warm-up 0s 2>&1`;
+is($?, 0, 'the bench') or diag($said);
+$s->quit;
+ok(1, 'the end');
+done_testing();
+E2
+
+my $client = <<'E2';
+use lib 't/lib';
+use RonTest;
+use RonChaos;
+my $c = RonChaos->new(load => { c => 2, a => 4, r => 500 }, %o);
+$c->start;
+$c->load('a', s => 0.5);
+$c->done;
+$c->{s}->quit;
+ok(1, 'the end');
+done_testing();
+E2
+
+my $key_log = [ 'log_format told "$http_idempotency_key";',
+                'access_log logs/told.log told;' ];
+
+suite('nothing of the bench', $bench, '', '');
+suite('a key of the bench', $bench, @$key_log);
+suite('a token of the bench', $bench,
+      'log_format told "a $http_authorization";',
+      'access_log logs/told.log told;');
+suite('nothing of a client', $client, '', '');
+suite('a key of a client', $client, @$key_log);
+suite('a key of a client in an error', $client, '',
+      'location = /v1/burn { return 503 "no: $http_idempotency_key\n"; }');
+
+suite($_, $suite, @{ $told{$_} }) for sort keys %told;
+
+
+sub suite {
+    my ($what, $suite, $http, $config, @more) = @_;
+
     my %o = (http => $http, config => $config, workers => 1, @more);
     my $options = join ', ', map { "$_ => q\0$o{$_}\0" } sort keys %o;
     my $file = File::Temp->new;
@@ -66,7 +113,7 @@ for my $what (sort keys %told) {
 
     like($said, qr/^ok \d+ - the end/m, "$what: a suite") or diag($said);
 
-    if ($what eq 'nothing') {
+    if ($what =~ /^nothing/) {
         is($code, 0, 'with nothing told passes') or diag($said);
     } else {
         isnt($code, 0, "with $what fails") or diag($said);

@@ -10,6 +10,7 @@ use warnings;
 use lib 't/lib';
 use RonTest;
 
+use File::Temp ();
 use IO::Socket::UNIX ();
 
 
@@ -57,6 +58,29 @@ close $f;
 $other = RonTest->new(workers => 1, http => on($plain));
 isnt(start($other), 0, 'a file in its place is refused');
 ok(-f $plain, 'and stays');
+
+# The socket of workers and helper: as long as it may be, and one more.
+
+{
+    my $dir = File::Temp::tempdir('/tmp/ron-sock-XXXXXX', CLEANUP => 1);
+    my $longest = "$dir/" . 's' x (95 - length "$dir/");
+    chmod 0777, $dir;
+
+    my $t = RonTest->new(workers => 1, main => "ron_socket ${longest}x;");
+    ($code, $said) = $t->test_config;
+    isnt($code, 0, 'a path of 96 bytes is refused');
+    like($said, qr/too long, at most 95 bytes/, 'with what is possible');
+    $t->allow(qr/is too long/);
+
+    $t->{main} = "ron_socket $longest;";
+    ok($t->start, 'a server on the longest path');
+    is($t->post('/v1/issue', { to => 'a', asset => 'ron',
+                               amount_minor => '5' }, key => 'k')->{status},
+       200, 'whose helper is there');
+    ok(-S $longest, 'on that path');
+    $t->quit;
+}
+
 
 done_testing();
 

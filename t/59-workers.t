@@ -92,9 +92,24 @@ ok(until_ok(10, sub { $s->get('/healthz')->{status} }), 'it serves again');
 Time::HiRes::sleep(1.1);
 $pid = killed($pid, 9);
 cmp_ok((waits())[-1], '<=', 50, 'what has worked is forgiven');
-$pid = killed($pid, 10 + $_) for 0 .. 4;
-my $wait = (waits())[-1] / 1000;
-cmp_ok($wait, '>=', 1.6, "a long pause: $wait s");
+
+# nor does a pause grow for ever; who is killed in one has a longer one next
+
+$pid = killed($pid, 10);
+
+for my $n (11 .. 17) {
+    kill 'KILL', $pid;
+    ok(until_ok(5, sub {
+        ($pid) = $s->log =~ / (\d+)#\d+: ron: worker 0 died, restart $n /
+    }), "restart $n, of one that had not begun");
+}
+
+($first, @more) = (waits())[9 .. 16];
+is("@more", join(' ', map { $_ < 5000 ? $_ : 5000 }
+                      map { $first * 2 ** $_ } 1 .. 7),
+   "they double from $first ms to 5 s");
+is($more[-1], 5000, 'which is the longest');
+my $wait = $more[-1] / 1000;
 
 $from = Time::HiRes::time();
 ok($s->quit, 'a quit');

@@ -141,6 +141,8 @@ typedef struct {
     uint64_t     preval_drops;
     uint64_t     commit_depth;
     uint64_t     commit_rejects;
+    uint64_t     balance_depth;         /* queries behind a batch */
+    uint64_t     balance_rejects;
     uint64_t     work_taken;            /* a wallet's, by the committer */
     uint64_t     connections;
     uint64_t     units;

@@ -29,8 +29,10 @@
 #include "ron_service.h"
 
 
-#define RON_SERVICE_WAITS   4096        /* balance queries that wait */
 #define RON_SERVICE_WHY     1024
+
+/* balance queries that wait */
+#define RON_SERVICE_WAITS   (ron_queue_info(RON_QUEUE_BALANCES)->capacity)
 
 
 typedef struct {
@@ -82,6 +84,8 @@ typedef enum {
     RON_STAT_PREVAL_DROPS,
     RON_STAT_COMMIT_DEPTH,
     RON_STAT_COMMIT_REJECTS,
+    RON_STAT_BALANCE_DEPTH,
+    RON_STAT_BALANCE_REJECTS,
     RON_STAT_WORK_TAKEN,
     RON_STAT_CONNECTIONS,
     RON_STAT_UNITS,

@@ -28,6 +28,8 @@ ron_service_stat(ron_service_t *service, ron_service_stat_t *stat)
     stat->preval_drops = w[RON_STAT_PREVAL_DROPS];
     stat->commit_depth = w[RON_STAT_COMMIT_DEPTH];
     stat->commit_rejects = w[RON_STAT_COMMIT_REJECTS];
+    stat->balance_depth = w[RON_STAT_BALANCE_DEPTH];
+    stat->balance_rejects = w[RON_STAT_BALANCE_REJECTS];
     stat->work_taken = w[RON_STAT_WORK_TAKEN];
     stat->connections = w[RON_STAT_CONNECTIONS];
     stat->units = w[RON_STAT_UNITS];

@@ -708,6 +708,7 @@ ron_service_got_balance(ron_service_t *s, const ron_reply_t *reply,
     }
 
     if (s->wait_n == RON_SERVICE_WAITS) {
+        ron_service_count(s, RON_STAT_BALANCE_REJECTS, 1);
         memset(&wait.balance, 0, sizeof(wait.balance));
         wait.balance.unavailable = true;
         ron_service_wait_answer(s, &wait);
@@ -716,6 +717,7 @@ ron_service_got_balance(ron_service_t *s, const ron_reply_t *reply,
 
     s->waits[(s->wait_at + s->wait_n) % RON_SERVICE_WAITS] = wait;
     s->wait_n++;
+    ron_service_gauge(s, RON_STAT_BALANCE_DEPTH, s->wait_n);
 
     return RON_OK;
 }
@@ -793,6 +795,8 @@ ron_service_waits_flush(ron_service_t *s)
         s->wait_at = (s->wait_at + 1) % RON_SERVICE_WAITS;
         s->wait_n--;
     }
+
+    ron_service_gauge(s, RON_STAT_BALANCE_DEPTH, s->wait_n);
 }
 
 
@@ -811,6 +815,8 @@ ron_service_waits_fail(ron_service_t *s)
         s->wait_at = (s->wait_at + 1) % RON_SERVICE_WAITS;
         s->wait_n--;
     }
+
+    ron_service_gauge(s, RON_STAT_BALANCE_DEPTH, s->wait_n);
 }
 
 

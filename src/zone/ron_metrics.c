@@ -385,13 +385,13 @@ ron_metric_age_us(const ron_zone_t *zone)
 
     now_us = ron_clock_mono_us();
 
-    if (ron_zone_beat_read(zone, &beat) != RON_OK || beat.beat_us == 0
-        || beat.beat_us > now_us)
+    if (ron_zone_beat_read(zone, &beat) != RON_OK || beat.sample_us == 0
+        || beat.sample_us > now_us)
     {
         return 0;
     }
 
-    return now_us - beat.beat_us;
+    return now_us - beat.sample_us;
 }
 
 

@@ -51,7 +51,8 @@
     X(Q, ROOT_PUB, "root_pub")                                                \
     X(Q, SPANS, "spans")                                                      \
     X(Q, PARSE, "parse")                                                      \
-    X(Q, PROOFS, "proofs")
+    X(Q, PROOFS, "proofs")                                                    \
+    X(Q, BALANCES, "balances")
 
 #define RON_DIM_QUEUE_W(X)                                                    \
     X(QUEUE_W, WORK, "work")                                                  \

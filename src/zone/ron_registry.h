@@ -33,6 +33,8 @@
       "workers to helper, ron_otlp only")                                     \
     X(PROOFS, "proofs", "ledger", "mpsc", 2048, "reject", "q",                \
       "worker to its threads: proofs that are not in memory")                 \
+    X(BALANCES, "balances", "ledger", "mpsc", 4096, "reject", "q",            \
+      "sequencer: balances that wait for a batch")                            \
     X(WALLET_WORK, "work", "wallet", "mpsc", 512, "reject", "queue",          \
       "worker, counted in the zone")                                          \
     X(WALLET_EVENTS, "events", "wallet", "broadcast", 1024, "drop_oldest",    \
@@ -133,12 +135,11 @@
     X(RON_RETRY, 1000, "ms", "helper: what could not be started")             \
     X(RON_IPC_TICK, 100, "ms", "worker: tries of its calls")                  \
     X(RON_IPC_HANDSHAKE, 1000, "ms", "worker: a hello of the helper")         \
-    X(HTTP_RON_REMOTE_PAUSE, 50, "ms", "remote ledger: first pause")          \
     X(HTTP_RON_INGRESS_POLL, 5, "ms", "worker: a place for a body")           \
     X(HTTP_RON_TASK_HOLD, 60000, "ms", "worker: its threads, at its end")     \
     X(HTTP_RON_FOLLOW_TICK, 100, "ms", "remote bus: what followers do")       \
     X(HTTP_RON_BUS_BEAT, 50, "ms", "ledger bus: a sign of life")              \
-    X(HTTP_RON_REMOTE_POLL, 5, "ms", "remote ledger: a free slot")            \
+    X(HTTP_RON_REMOTE_POLL, 5, "ms", "checks: a free prevalidator")           \
     X(HTTP_RON_STREAM_TICK, 250, "ms", "streams: pings, lag, the end")        \
     X(RON_API_HEAD_WAIT_US, 1000, "us", "reader: a head being written")       \
     X(RON_WAIT_US, 100000, "us", "committer: a batch")                        \
@@ -178,10 +179,11 @@
     X("ngx_ron_module/ngx_http_ron_proof_module.c", "slots",                  \
       "NGX_HTTP_RON_PROOF_RUNNING", "places at the threads")                  \
     X("ngx_ron_module/ngx_http_ron_ingress_module.c",                         \
-      "ngx_http_ron_ingress_waiting", "queue ingress",                        \
-      "bodies of a worker that wait for a place")                             \
+      "ngx_http_ron_ingress_waiting", "queue parse",                          \
+      "long bodies, ledger's and wallet's, that wait for a thread")           \
     X("ngx_ron_module/ngx_http_ron_remote.c", "ngx_http_ron_remote_waiting",  \
-      "queue work", "calls of a remote ledger without a slot")                \
+      "queue ingress + work; reads: one a request",                           \
+      "checks by kms, policy and wallet that wait for a prevalidator")        \
     X("ngx_ron_module/ngx_http_ron_stream.c", "ngx_http_ron_streams",         \
       "worker_connections", "streams of a worker")                            \
     X("ngx_ron_module/ngx_http_ron_burst.c", "ngx_http_ron_burst",            \
@@ -192,6 +194,12 @@
       "NGX_RON_IPC_FREE", "calls of a worker that ended")                    \
     X("ngx_ron_module/ngx_ron_log.c", "ngx_ron_log_ring",                     \
       "NGX_RON_LOG_LINES", "lines of threads; more are counted as lost")      \
+    X("src/proto/ron_service_impl.h", "preval",                               \
+      "queue preval", "units that are read, for the engine")                  \
+    X("src/proto/ron_service_impl.h", "waits",                                \
+      "queue balances", "balances that are read, until they are durable")     \
+    X("src/snapshot/ron_audit_impl.h", "pages",                               \
+      "RON_AUDIT_PAGES", "pages of a journal for the replay; a reader waits") \
     X("src/engine/ron_engine_impl.h", "queue",                                \
       "queue commit", "batches for the committer")                            \
     X("src/engine/ron_engine_impl.h", "done",                                 \

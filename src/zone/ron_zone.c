@@ -343,7 +343,7 @@ ron_zone_beat_write(const ron_zone_t *zone, const ron_beat_t *beat)
     data[4] = beat->seq;
     data[5] = beat->time_ms;
     data[6] = beat->committed_ms;
-    data[7] = beat->preval_depth;
+    data[7] = beat->sample_us;
     data[8] = beat->commit_depth;
     memcpy(&data[9], beat->root.b, RON_HASH_LEN);
 
@@ -392,7 +392,7 @@ ron_zone_beat_read(const ron_zone_t *zone, ron_beat_t *beat)
     beat->seq = data[4];
     beat->time_ms = data[5];
     beat->committed_ms = data[6];
-    beat->preval_depth = data[7];
+    beat->sample_us = data[7];
     beat->commit_depth = data[8];
     memcpy(beat->root.b, &data[9], RON_HASH_LEN);
     beat->sync_since_us = ron_word_get(&w[RON_BEAT_SYNC]);

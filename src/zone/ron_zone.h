@@ -44,7 +44,7 @@
 #include "ron_registry.h"
 
 
-#define RON_ZONE_VERSION      4
+#define RON_ZONE_VERSION      5
 #define RON_ZONE_SLOTS        128
 #define RON_ZONE_SLOT_NONE    UINT32_MAX
 #define RON_ZONE_MIN          (8 * 1024 * 1024)
@@ -108,7 +108,7 @@ typedef struct {
     uint64_t     seq;               /* durable */
     uint64_t     time_ms;           /* ledger time of it */
     uint64_t     committed_ms;      /* wall, of the newest durable batch */
-    uint64_t     preval_depth;
+    uint64_t     sample_us;         /* monotonic, of the sampled gauges */
     uint64_t     commit_depth;
     ron_hash_t   root;
     uint64_t     mark;              /* of reading; see ron_zone_beat_same() */

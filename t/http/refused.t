@@ -20,7 +20,7 @@ ron_ledger memory:16m;
 ron_ledger sqlite:/tmp/ron-another;
 --- must_die
 --- error_log
-one nginx has one ledger
+one nginx has one ledger and it is "memory:16m": remove one of them
 
 === TEST 2: not a ledger
 --- main_config
@@ -183,3 +183,10 @@ ron_wallet_nonce loose;
 --- must_die
 --- error_log
 invalid value "loose"
+
+=== TEST 24: an old signing key without a new one
+--- main_config
+ron_signing_key_old /dev/null;
+--- must_die
+--- error_log
+"ron_signing_key_old" announces the key of "ron_signing_key", which is not there

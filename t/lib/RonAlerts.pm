@@ -145,5 +145,37 @@ EOT
            && $self->promtool('test rules', $self->{rules}, $tests) == 0;
 }
 
+# Which of these fire; with one question, if none does.  Of each something has
+# to have been said: what nobody says cannot fire.
+sub firing {
+    my ($self, @alerts) = @_;
+
+    my $tests = '';
+
+    for my $alert (@alerts) {
+        my $rule = $self->{rule}{$alert} or die "there is no alert $alert";
+        my ($series, $end) = $self->series($alert, $rule->{for} + 5);
+
+        $series ne '' or die "nothing was said that $alert is about";
+        $tests .= <<"EOT";
+  - interval: 1s
+    input_series:
+$series
+    promql_expr_test:
+      - expr: ALERTS{alertname="$alert",alertstate="firing"}
+        eval_time: ${end}s
+        exp_samples: []
+EOT
+    }
+
+    return () if $self->promtool('test rules', $self->{rules},
+        "rule_files: [ alerts.yml ]\nevaluation_interval: 1s\ntests:\n$tests")
+        == 0;
+
+    my @fire = grep { $self->fires($_) } @alerts;
+
+    return @fire ? @fire : ('promtool');
+}
+
 
 1;

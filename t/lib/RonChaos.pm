@@ -245,6 +245,19 @@ sub quiet {
     }
 }
 
+# Tests: and none of these, of all that was said since quiet(), which begins
+# before what happens.
+sub calm {
+    my ($self, $label, @alerts) = @_;
+
+    $self->scrape;
+
+    my @fire = $self->{alerts}->firing(@alerts);
+
+    ok(!@fire, "$label: nothing to be woken for: @alerts")
+        or diag("@fire\n" . $self->{alerts}->said);
+}
+
 sub state {
     my ($self) = @_;
 
@@ -325,6 +338,55 @@ sub done {
     return \%sum;
 }
 
+# What clients had an answer to, of what was known until a time: [path, key,
+# body, answer], once each.
+sub answered {
+    my ($self, $until) = @_;
+
+    my %op;
+
+    for my $file (@{ $self->{histories} }) {
+        open my $f, '<', $file or die "$file: $!";
+
+        while (<$f>) {
+            chomp;
+            my ($kind, $end, $status, @op) = (split /\t/, $_, 11)[0, 3, 4, 7 .. 10];
+
+            $op{$op[1]} = \@op if $kind eq 'W' && $status =~ /^20[07]$/
+                                  && (!defined $until || $end < $until);
+        }
+    }
+
+    return map { $op{$_} } sort keys %op;
+}
+
+# Some of them, any, that have one answer: without an idem_id an ingest has
+# none that is kept.
+sub some {
+    my ($n, @ops) = @_;
+
+    @ops = grep { $_->[0] ne '/ledger/ingest' || $_->[2] =~ /"idem_id"/ } @ops;
+
+    return map { splice @ops, rand @ops, 1 } 1 .. (@ops < $n ? @ops : $n);
+}
+
+# These are sent to a server again.  What is wrong: other bytes.
+sub again {
+    my ($s, @ops) = @_;
+
+    my @wrong;
+
+    for (@ops) {
+        my ($path, $key, $body, $answer) = @$_;
+        my $got = $s->post($path, $body, key => $key);
+
+        push @wrong, "$key again: $got->{status} $got->{body}, was $answer"
+            if $got->{body} ne "$answer\n";
+    }
+
+    return @wrong;
+}
+
 # What the server says of balances, beside what the journal gives.  Only holds
 # that expire may have changed them since.
 sub balances {
@@ -349,7 +411,7 @@ sub balances {
 }
 
 sub look {
-    my ($self) = @_;
+    my ($self, %o) = @_;
 
     my $s = $self->{s};
 
@@ -357,12 +419,80 @@ sub look {
         for my $i (0 .. $c->{accounts} - 1) {
             next if $i % 7;
 
-            my $r = $s->get("/v1/balance?account=$c->{name}$i&asset=ron");
-            $self->{seen}{"$c->{name}$i"} =
+            my $account = "$c->{name}$i";
+            my $r = $s->get("/v1/balance?account=$account&asset=ron");
+
+            $self->{seen}{$account} =
                 [ map { RonTest::json_get($r->{body}, $_) || 0 }
                       qw(amount_minor held_minor nonce) ];
+            $self->{listed}{$account} = [ $self->listed($account) ]
+                if $o{history};
         }
     }
+}
+
+# The seqs of an account, by history: the newest first, page by page.
+sub listed {
+    my ($self, $account) = @_;
+
+    my $path = "/ledger/accounts/$account/entries?limit=1000";
+    my (@page, @seqs);
+
+    do {
+        my $r = $self->{s}->get($path . (@seqs ? "&before=$seqs[-1]" : ''));
+
+        return "status $r->{status}" if $r->{status} != 200;
+        @page = $r->{body} =~ /\{"seq":(\d+)/g;
+        push @seqs, @page;
+    } while (@page);
+
+    return @seqs;
+}
+
+# History has all that was committed: what it says, and what the gauge does.
+sub caught_up {
+    my ($self) = @_;
+
+    my $s = $self->{s};
+
+    return RonTest::until_ok(20, sub {
+        my $has = eval { $s->get('/ledger/accounts/probe/entries?limit=1')
+                         ->{headers}{'ledger-watermark'} } || 0;
+        my $head = eval { $s->get('/ledger/entries?from=1&to=1')
+                          ->{headers}{'ledger-watermark'} } || -1;
+
+        return $has == $head
+               && ($self->metric('ledger_history_lag_entries') // -1) == 0;
+    });
+}
+
+# What it said of accounts, beside the entries of the journal that name them.
+sub histories {
+    my ($self, $h) = @_;
+
+    my (%is, @wrong);
+
+    for my $e (@{ $h->{entries} }[1 .. $#{ $h->{entries} }]) {
+        my %of = map { $_ => 1 } grep { defined }
+                     @$e[RonHistory::ACCOUNT, RonHistory::TO];
+
+        unshift @{ $is{$_} }, $e->[RonHistory::SEQ] for keys %of;
+    }
+
+    for my $account (sort keys %{ $self->{listed} }) {
+        my @said = @{ $self->{listed}{$account} };
+        my @is = @{ $is{$account} || [] };
+        my %is = map { $_ => 1 } @is;
+        my %said = map { $_ => 1 } @said;
+
+        push @wrong, "history of $account: " . @said . ' entries, not ' . @is
+            . '; too many: ' . join(' ', grep { !$is{$_} } @said)
+            . '; not there: ' . join(' ', grep { !$said{$_} } @is)
+            if "@said" ne "@is";
+        $self->{listed_n} += @said;
+    }
+
+    return @wrong;
 }
 
 # Ready, or at least as fresh as a server has to be that is well.
@@ -380,7 +510,8 @@ sub settled {
 
 # The verdict.  Options: quit => 0 leaves the server as it is; looked => 0
 # does not ask it for balances; ready => 0: it may say that it is in a crash
-# loop, if it answers all the same; says => what verify may still find.
+# loop, if it answers all the same; says => what verify may still find;
+# history => 1 asks what history has of accounts.
 sub judge {
     my ($self, $label, %o) = @_;
 
@@ -391,7 +522,8 @@ sub judge {
         ok($self->settled(!exists $o{ready} || $o{ready}),
            "$label: all is well in the end")
             or diag($s->get('/readyz')->{body});
-        $self->look;
+        ok($self->caught_up, "$label: history has caught up") if $o{history};
+        $self->look(%o);
     }
 
     $s->quit if !exists $o{quit} || $o{quit};
@@ -402,6 +534,13 @@ sub judge {
     @wrong = grep { !/^verify: .*$o{says}/s } @wrong if $o{says};
 
     push @wrong, $self->balances($h) if $looks;
+
+    if ($o{history}) {
+        $self->{listed_n} = 0;
+        push @wrong, $self->histories($h);
+        cmp_ok($self->{listed_n}, '>', 0,
+               "$label: history of accounts: $self->{listed_n} entries");
+    }
 
     ok(!@wrong, "$label: " . $h->summary)
         or diag(scalar(@wrong) . ' wrong', map { "\n$_" }

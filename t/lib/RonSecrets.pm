@@ -6,11 +6,13 @@ package RonSecrets;
 #
 #     my $key = RonSecrets::key('pay');   # one that can be told from a word
 #     RonSecrets::token($token);
+#     RonSecrets::client('load');         # t/chaos/client.c has this name
 #     RonSecrets::said('error', $text);   # found in it: remembered
 #     my @found = RonSecrets::found();
 #
 # A file that all processes of a suite append to has them: clients are often
-# children.
+# children.  Programs that make their own are known by the shape of what they
+# make.
 
 use strict;
 use warnings;
@@ -29,6 +31,12 @@ END { $FILE->unlink_on_destroy($$ == $OWNER) if $FILE }
 # A run of these characters that nobody writes by chance.
 
 my $RUN = qr/[A-Za-z0-9_-]{5,}/;
+
+# What other programs make: the keys of `ronctl bench`, and how the text of
+# every capability begins, whoever minted it.
+
+my $MADE = qr/(?<![\w-]) bench-[0-9a-f]{6}-[0-9a-f]{16} (?![\w-])
+              | (?<![\w+\/-]) Ag[IJ][\w-]{40}/x;
 
 sub telling {
     my ($key) = @_;
@@ -59,6 +67,14 @@ sub token {
     return $token;
 }
 
+# A client whose keys are NAME-1, NAME-2 and so on; NAME-1.0 is the id of an
+# entry, and no secret.
+sub client {
+    my ($name) = @_;
+
+    note(client => $name);
+}
+
 sub note {
     my ($kind, $what) = @_;
 
@@ -78,7 +94,8 @@ sub put {
 }
 
 sub all {
-    my (%all) = (key => {}, token => [], found => []);
+    my (%all) = (key => {}, token => [], found => [], made => $MADE);
+    my @clients;
 
     open my $f, '<', $FILE->filename or return \%all;
 
@@ -90,11 +107,18 @@ sub all {
             $all{key}{$what} = 1;
         } elsif ($kind eq 'found') {
             push @{ $all{found} }, $what;
+        } elsif ($kind eq 'client') {
+            push @clients, quotemeta $what;
         } else {
             # a piece of it is as bad
             push @{ $all{token} }, substr($what, length($what) / 2, 32),
                                    substr($what, -40, 32);
         }
+    }
+
+    if (@clients) {
+        my $name = join '|', @clients;
+        $all{made} = qr/$MADE|(?<![\w.-])(?:$name)-\d+(?!\w|-|\.\d)/;
     }
 
     return \%all;
@@ -110,7 +134,8 @@ sub search {
 
     for my $line (split /\n/, $text) {
         push @lines, $line
-            if grep { $all->{key}{$_} } $line =~ /($RUN)/g;
+            if $line =~ $all->{made}
+               || grep { $all->{key}{$_} } $line =~ /($RUN)/g;
     }
 
     for my $piece (@{ $all->{token} }) {

@@ -118,6 +118,7 @@ sub conf_text {
     my $d = $self->{dir};
     my $user = $> == 0 ? "user nobody nogroup;" : '';
     my $ledger = $self->{ledger} ? "ron_ledger $self->{ledger};" : '';
+    my $tick = $self->{main} =~ /ron_metrics_tick/ ? '' : 'ron_metrics_tick 50ms;';
     my $env = $ENV{RON_PRELOAD} ? 'env LD_PRELOAD; env ASAN_OPTIONS;' : '';
     my $keys = $self->{nokeys} ? '' : "ron_keys $d/ron.keys;";
     my $locations = !$self->{locations} ? '' : <<"    END";
@@ -137,6 +138,7 @@ load_module $BUILD/ngx_ron_module.so;
 error_log $d/logs/error.log $self->{level};
 pid $d/nginx.pid;
 $ledger
+$tick
 $self->{main}
 events { worker_connections $self->{connections}; $self->{events} }
 http {
@@ -467,10 +469,15 @@ sub tell_secrets {
 sub secrets {
     my ($self) = @_;
 
+    my @histories = glob "$self->{dir}/history-*";
+
+    RonSecrets::client($_) for map { m{/history-([^/]+)$} } @histories;
     tell_secrets();
 
     my $all = RonSecrets::all();
     my @found = RonSecrets::found();
+
+    push @found, map { refused_in($_, $all) } @histories;
 
     for my $path (glob "$self->{dir}/logs/*.log") {
         my $text = slurp($path);
@@ -481,6 +488,25 @@ sub secrets {
     @found = map { substr($_, 0, 300) } grep { !$self->{told}{$_}++ } @found;
     if (@found) { fail('no secret is told'); $TOLD = 1 }
     diag("a token or a key: $_") for @found > 5 ? @found[0 .. 4] : @found;
+}
+
+# The same in what t/chaos/client.c was answered, where that is an error: the
+# last field of its line of the history.
+sub refused_in {
+    my ($path, $all) = @_;
+
+    my @found;
+
+    open my $f, '<', $path or return;
+
+    while (defined(my $line = <$f>)) {
+        my ($status, $body) = $line =~ /^(?:[^\t]*\t){4}(\d+)\t.*\t([^\t]*)$/
+            or next;
+        push @found, map { "$path: $_" } RonSecrets::search($body, $all)
+            if $status >= 300;
+    }
+
+    return @found;
 }
 
 sub DESTROY {

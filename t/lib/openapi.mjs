@@ -6,8 +6,9 @@
 // Examples of one name belong together: of parameters, of the request, and of
 // the response, whose status is the one it must have.  They run in the order
 // of the document.  The answer must fit its schema, have the members of the
-// example, and the headers that the document requires.  What the server makes
-// up (ids, times, hashes) differs from the document: a string of an example
+// example, the headers that the document requires, and none that it does not
+// name; of a server with a rate limit it tells a success how much is left.
+// What the server makes up (ids, times, hashes) differs from the document: a string of an example
 // stands for what was answered in its place, also in requests after it.
 
 import { readFileSync } from 'node:fs';
@@ -23,6 +24,7 @@ const { Validator } = await import(pathToFileURL(
     modules + '/@seriousme/openapi-schema-validator/index.js'));
 
 const document = parse(readFileSync(file, 'utf8'));
+const rate = { $ref: '#/components/headers/RateLimit' };
 const said = new Map();         // in the document -> by the server
 let ran = 0;
 
@@ -45,6 +47,9 @@ function deref(node) {
 const ajv = new Ajv({ strict: false, allErrors: true });
 formats(ajv);
 ajv.addSchema({ $id: 'doc', components: document.components });
+
+// What any answer of HTTP has.
+const anybodys = /^(cache-control|connection|content-(length|type)|date|keep-alive|server|transfer-encoding|x-accel-buffering)$/;
 
 // References inside of a schema are to the whole document.
 function fits(schema, value) {
@@ -225,13 +230,21 @@ async function run(path, method, op, name, status, response) {
     for (const [header, spec] of Object.entries(response.headers ?? {})) {
         const h = deref(spec), value = answer.headers.get(header);
 
-        if (h.required || value !== null) {
+        const must = h.required || (h === deref(rate) && status < 400);
+
+        if (must || value !== null) {
             const seen = value !== null && h.schema.type === 'integer'
                 ? Number(value) : value;
             const bad = value === null ? 'absent' : fits(h.schema, seen);
             ok(!bad, `${label}: header ${header}`, bad);
         }
     }
+
+    const named = Object.keys(response.headers ?? {})
+        .map((header) => header.toLowerCase());
+    const more = [...answer.headers.keys()]
+        .filter((h) => !anybodys.test(h) && !named.includes(h));
+    ok(!more.length, `${label}: its headers are documented`, more);
 
     if (!response.content) {
         ok(raw.length === 0, `${label}: no body`, raw);

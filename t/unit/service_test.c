@@ -27,7 +27,7 @@
 
 
 #define CLIENTS      8
-#define ANSWERS      256
+#define ANSWERS      4400
 #define WAIT_US      20000000
 #define TEST_KEY     "a root key of at least sixteen bytes"
 
@@ -1017,6 +1017,97 @@ test_full_queues(void)
 }
 
 
+/* One is done, and one behind it with a committer that takes its time. */
+
+static uint64_t
+test_behind(tc_t *tc, ron_buf_t *wire)
+{
+    uint64_t  unit;
+
+    (void) test_one(tc, RON_KIND_MINT, "alice", NULL, 1, 0);
+
+    tc->answer_n = 0;
+    unit = ron_client_call(tc->c);
+    test_wire(wire, RON_KIND_MINT, "alice", NULL, 5, 0, "second");
+    RON_ASSERT(ron_client_unit_wire(tc->c, unit, ron_buf_str(wire))
+               == RON_OK);
+    (void) tc_pump(tc, 50);
+    ron_sleep_us(50000);
+
+    return unit;
+}
+
+
+/* Balances on top of a batch that is being written wait for it, so many. */
+
+static void
+test_full_balances(void)
+{
+    tc_t                *tc;
+    unsigned             i, right, refused, last;
+    uint64_t             unit, first, depth;
+    answer_t            *a;
+    ron_buf_t            wire;
+    ron_service_t       *s;
+    ron_msg_balance_t    b;
+    ron_service_conf_t   conf;
+    ron_service_stat_t   stat;
+
+    enum { ROOM = 4096, MORE = 100 };
+
+    test_conf(&conf, "balances");
+    conf.commit_delay_us = 1000000;
+    s = test_start(&conf);
+    tc = tc_make();
+    ron_buf_init(&wire, 0);
+    unit = test_behind(tc, &wire);
+
+    first = 0;
+
+    for (i = 0; i < ROOM + MORE; i++) {
+        first = first ? first : ron_client_call(tc->c);
+        RON_ASSERT(ron_client_balance(tc->c, i ? ron_client_call(tc->c)
+                                               : first,
+                                      ron_str("alice"), ron_str("ron"))
+                   == RON_OK);
+    }
+
+    ok(tc_wait(tc, first + ROOM + MORE - 1) != NULL
+       && tc_find(tc, unit) == NULL, "the last is answered, and at once");
+    ron_service_stat(s, &stat);
+    depth = stat.balance_depth;
+    is_u64(tc->answer_n, MORE, "and those that there is no room for");
+
+    right = 0;
+    refused = 0;
+    last = 0;
+
+    for (i = 0; i < ROOM + MORE; i++) {
+        a = tc_wait(tc, first + i);
+        RON_ASSERT(a != NULL
+                   && ron_msg_balance_get(ron_buf_str(&a->payload), &b)
+                      == RON_OK);
+        right += b.found && !b.unavailable && b.available == 6;
+        refused += b.unavailable && !b.found && b.available == 0;
+        last = b.unavailable ? last : i;
+    }
+
+    is_u64(right, ROOM, "the others are told what became durable");
+    is_u64(refused, MORE, "those were told nothing");
+    is_u64(last, ROOM - 1, "the newest");
+    is_u64(depth, ROOM, "the depth was what they are");
+    ron_service_stat(s, &stat);
+    is_u64(stat.balance_depth, 0, "and none is left");
+    is_u64(stat.balance_rejects, MORE, "the refused are counted");
+    is_u64(stat.preval_drops + stat.commit_rejects, 0, "and nothing else");
+    ok(test_balance(tc, "alice", &b) && b.available == 6, "there is room");
+
+    ron_buf_free(&wire);
+    tc_free(tc);
+    test_stop(s);
+}
+
+
 /* Sends n mints; they were read when a question behind them is answered. */
 
 static void
@@ -1246,15 +1337,7 @@ test_undurable(void)
     s = test_start(&conf);
     tc = tc_make();
     ron_buf_init(&wire, 0);
-    (void) test_one(tc, RON_KIND_MINT, "alice", NULL, 1, 0);
-
-    tc->answer_n = 0;
-    unit = ron_client_call(tc->c);
-    test_wire(&wire, RON_KIND_MINT, "alice", NULL, 5, 0, "second");
-    RON_ASSERT(ron_client_unit_wire(tc->c, unit, ron_buf_str(&wire))
-               == RON_OK);
-    (void) tc_pump(tc, 50);
-    ron_sleep_us(50000);
+    unit = test_behind(tc, &wire);
 
     balance = ron_client_call(tc->c);
     lookup = ron_client_call(tc->c);
@@ -1973,6 +2056,73 @@ test_told(states_t *states, ron_life_t state)
 }
 
 
+/* A batch that does not come back, and 5 s more: what is durable is said. */
+
+static void
+test_drain_stuck(void)
+{
+    tc_t                *tc;
+    states_t             states;
+    uint64_t             first, call, seq, end;
+    ron_buf_t            wire;
+    ron_reason_t         reason;
+    ron_service_t       *s;
+    ron_msg_admin_t      admin;
+    ron_service_conf_t   conf;
+
+    test_conf(&conf, "stuck");
+    conf.engine.batch_ops = 1;
+    conf.commit_delay_us = 5600000;
+    conf.drain_ms = 100;
+    s = test_start(&conf);
+    tc = tc_make();
+    ron_buf_init(&wire, 0);
+
+    test_wire(&wire, RON_KIND_MINT, "alice", NULL, 1, 0, "s-1");
+    first = ron_client_call(tc->c);
+    RON_ASSERT(ron_client_unit_wire(tc->c, first, ron_buf_str(&wire))
+               == RON_OK);
+    (void) test_outcome(tc_wait(tc, first), &reason, &seq);
+    is_u64(reason, RON_REASON_OK, "one is done");
+
+    test_wire(&wire, RON_KIND_MINT, "alice", NULL, 1, 0, "s-2");
+    call = ron_client_call(tc->c);
+    RON_ASSERT(ron_client_unit_wire(tc->c, call, ron_buf_str(&wire))
+               == RON_OK);
+    end = ron_clock_mono_us() + 100000;
+    while (ron_clock_mono_us() < end) {
+        (void) tc_pump(tc, 1);
+    }
+    ron_service_drain(s);
+    tc_pump_until(tc, RON_STATE_SAFE_MODE);
+    ok(strcmp(tc->reason, "drain: partial at seq 1") == 0,
+       "the next is not, when the drain's time is over: %s", tc->reason);
+    is_u64(tc->final_commits, 0, "no final root is published");
+    (void) test_outcome(tc_wait(tc, call), &reason, &seq);
+    ok(reason == RON_REASON_OK && seq == 2, "which is told when it is");
+    ron_buf_free(&wire);
+    tc_free(tc);
+    test_stop(s);
+
+    memset(&states, 0, sizeof(states));
+    conf.commit_delay_us = 0;
+    conf.on_state = test_on_state;
+    conf.ctx = &states;
+    is_status(ron_service_start(&conf, &s), RON_OK, "the next one");
+    is_u64(test_until(s, RON_STATE_SAFE_MODE), RON_STATE_SAFE_MODE,
+           "finds the mark");
+    tc = tc_make();
+    is_u64(test_told(&states, RON_STATE_SAFE_MODE), RON_STATE_SAFE_MODE,
+           "and tells");
+    ok(strstr(states.reason[atomic_load(&states.n) - 1], "partial at seq 1")
+       != NULL, "why: %s", states.reason[atomic_load(&states.n) - 1]);
+    is_u64(test_admin(tc, RON_ADMIN_SAFE_LEAVE, &admin), RON_ADMIN_DONE,
+           "until an operator ends it");
+    tc_free(tc);
+    test_stop(s);
+}
+
+
 /* A service in a process of its own, which is killed in the end. */
 
 static pid_t
@@ -2300,7 +2450,7 @@ test_probe(void)
     conf.on_state = test_on_state;
     conf.ctx = &states;
     is_status(ron_service_start(&conf, &s), RON_OK, "it starts");
-    is_u64(test_until(s, RON_STATE_SAFE_MODE), RON_STATE_SAFE_MODE,
+    is_u64(test_told(&states, RON_STATE_SAFE_MODE), RON_STATE_SAFE_MODE,
            "nothing can be written beside the journal: safe mode");
     i = atomic_load(&states.n) - 1;
     ok(strncmp(states.reason[i], "open: a page could not be written", 33) == 0,
@@ -2504,6 +2654,7 @@ main(void)
     test_basic();
     test_load();
     test_full_queues();
+    test_full_balances();
     test_company();
     test_undurable();
     test_batch_key();
@@ -2514,6 +2665,7 @@ main(void)
     test_sync_fails();
     test_drain();
     test_drain_admitted();
+    test_drain_stuck();
     test_safe_mode();
     test_read_fails();
     test_replay();

@@ -152,7 +152,7 @@ test_beat(void)
     beat.seq = 7;
     beat.time_ms = 8;
     beat.committed_ms = 9;
-    beat.preval_depth = 10;
+    beat.sample_us = 10;
     beat.commit_depth = 11;
     memset(beat.root.b, 'r', RON_HASH_LEN);
     ron_zone_beat_write(&zone, &beat);
@@ -1365,7 +1365,8 @@ test_metrics(void)
 
     memset(&beat, 0, sizeof(beat));
     beat.generation = 1;
-    beat.beat_us = ron_clock_mono_us() - 7000000;
+    beat.beat_us = ron_clock_mono_us();
+    beat.sample_us = beat.beat_us - 7000000;
     ron_zone_beat_write(&zone, &beat);
 
     is_status(ron_metrics_render(&zone, &text), RON_OK, "rendered");
