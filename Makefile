@@ -226,8 +226,8 @@ ASAN_FLAGS = -fsanitize=address,undefined -fno-sanitize-recover=all \
              -fno-omit-frame-pointer
 ASAN_TESTS = $(UNIT_TEST) $(sort t/06-ronctl.t t/07-format.t \
              t/36-observability.t $(wildcard t/http/*.t) \
-             $(filter-out t/05-% t/16-% t/17-% t/43-chaos.t \
-             t/44-% t/50-% t/60-% t/62-%, \
+             $(filter-out t/05-% t/16-% t/17-% t/43-chaos.t t/44-browser.t \
+             t/44-rate.t t/44-soak.t t/60-% t/62-%, \
              $(shell grep -lE '^(use|require) RonTest' t/*.t)))
 RON_SLOW  ?= 5
 
@@ -354,6 +354,7 @@ run start stop: %:           ## a server in front; in the background; its end
 	@test -x tools/run.sh \
 	    || { echo "make: tools/run.sh is not there yet, so there is no" \
 	              "'make $@'" >&2; exit 1; }
+	@test '$@' = stop || tools/deps.sh build
 	@test '$@' = stop \
 	    || $(MAKE) --no-print-directory -j "$$(nproc)" ctl module
 	@BUILD='$(BUILD)' tools/run.sh $@

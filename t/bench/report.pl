@@ -92,7 +92,7 @@ sub goals {
         [ 'one hot account / uniform, 128', ratio($at->('ron', 'hot/128'),
           $at->('ron', 'transfer/128')), '>=', 0.95 ],
         [ '1 000 000 accounts / 10 000, 128', ratio(
-          $at->('ron', 'accounts/1000000'), $at->('ron', 'transfer/128')),
+          $at->('ron', 'accounts/1000000'), $at->('ron', 'few/128')),
           '>=', 0.9 ],
         [ 'p99 / p50 at 70 % of the best rate', ratio(
           $lat->('ron', 'open/128', 'p99'), $lat->('ron', 'open/128', 'p50')),
@@ -194,8 +194,8 @@ sub rows {
 
 sub order {
     my ($kind, $n) = split m{/}, $_[0];
-    my @place = qw(transfer transfer-long hot accounts open open-long kill
-                   kill-long batch ingest ndjson balance proof);
+    my @place = qw(transfer transfer-long hot few accounts open open-long kill
+                   kill-long kill-wide batch ingest ndjson balance proof);
     my ($place) = grep { $place[$_] eq $kind } 0 .. $#place;
 
     return sprintf '%02d %08d', $place // 0, $n;
@@ -302,7 +302,8 @@ END
 
 Latencies in microseconds. `open` is an open loop at 70 % of the best rate, timed from when a
 request was due; in `kill` the helper is killed once, at full load, and the slowest answer tells how
-long that took; `long` is the same ledger with ten million entries in it.
+long that took; `long` is the same ledger with ten million entries in it, `accounts` and `wide` are
+the same with a million accounts too, and `few` are payments between 10 000 of them.
 
 | who | case | ops/s | spread | p50 | p99 | p99.9 | max |
 |---|---|---|---|---|---|---|---|

@@ -76,6 +76,9 @@ typedef struct {
     bool         exhaustive;
     bool         over;
 
+    /* looks at a process behind each of its steps; no points in it */
+    void       (*watch)(const sim_proc_t *proc);
+
     /* controls: what the simulator must be able to find */
     bool         lie_early;                     /* answers before fsync */
     bool         lie_sync;                      /* a disk that ignores it */

@@ -239,11 +239,21 @@ sim_task_name(void)
 
 
 static void
+sim_watch(void)
+{
+    if (sim.watch != NULL && sim_now->proc != NULL) {
+        sim.watch(sim_now->proc);
+    }
+}
+
+
+static void
 sim_task_main(void)
 {
     sim_task_t  *t = sim_now;
 
     t->fn(t->arg);
+    sim_watch();
     t->ended = true;
     t->state = TASK_DONE;
 
@@ -309,6 +319,7 @@ sim_point(void)
         return;
     }
 
+    sim_watch();
     sim.points++;
 
     if (sim.exhaustive) {
@@ -348,6 +359,7 @@ sim_wait(const void *chan, uint64_t until_us)
     RON_ASSERT(sim_now != NULL);
     RON_ASSERT(!sim.oracle);
 
+    sim_watch();
     sim.points++;
     sim_now->chan = chan;
     sim_now->wake_us = until_us;

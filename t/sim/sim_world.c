@@ -18,10 +18,11 @@
 #include <stdlib.h>
 
 #include "ron_client.h"
+#include "ron_engine_impl.h"
 #include "ron_log.h"
 #include "ron_port.h"
 #include "ron_registry.h"
-#include "ron_service.h"
+#include "ron_service_impl.h"
 
 
 #define WORLD_CLIENTS   4
@@ -134,24 +135,41 @@ world_can(can_t what)
 
 /* ---- helpers ------------------------------------------------------------ */
 
-static void
-helper_bounds(helper_t *h)
-{
-    ron_service_stat_t  st;
+/*
+ * Behind every step of a helper: what it says of its queues, and what is in
+ * them.  Only its own steps change them.
+ */
 
-    if (!h->ready || h->proc->dead) {
+static void
+helper_bounds(const sim_proc_t *proc)
+{
+    const helper_t        *h = proc->data;
+    const ron_engine_t    *en;
+    const ron_service_t   *s;
+    ron_service_stat_t     st;
+
+    if (!h->ready) {
         return;
     }
 
+    s = h->service;
+    en = s->engine;
     ron_service_stat(h->service, &st);
 
-    sim_check(st.preval_depth <= h->conf.queue_preval,
-              "preval holds %llu of %u", (unsigned long long) st.preval_depth,
-              h->conf.queue_preval);
-    sim_check(st.commit_depth <= h->conf.queue_commit,
-              "commit holds %llu of %u", (unsigned long long) st.commit_depth,
-              h->conf.queue_commit);
-    sim_check(st.connections <= h->conf.connections, "too many connections");
+    sim_check(st.preval_depth <= h->conf.queue_preval
+              && s->preval_n <= h->conf.queue_preval,
+              "preval holds %u of %u, and says %llu", s->preval_n,
+              h->conf.queue_preval, (unsigned long long) st.preval_depth);
+    sim_check(st.commit_depth <= h->conf.queue_commit
+              && (en == NULL || en->queue_units <= h->conf.queue_commit),
+              "commit holds %u of %u, and says %llu",
+              en == NULL ? 0 : en->queue_units, h->conf.queue_commit,
+              (unsigned long long) st.commit_depth);
+    sim_check(en == NULL || en->queue.n <= h->conf.engine.queue_batches,
+              "%u batches of %u are queued", en->queue.n,
+              h->conf.engine.queue_batches);
+    sim_check(st.connections <= h->conf.connections
+              && s->peer_n <= h->conf.connections, "too many connections");
 }
 
 
@@ -219,7 +237,6 @@ helper_on_commit(void *ctx, const ron_batch_t *batch)
               (unsigned long long) batch->seq,
               (unsigned long long) batch->count);
     oracle_commit(h->proc, batch);
-    helper_bounds(h);
 }
 
 
@@ -270,7 +287,6 @@ helper_main(void *arg)
 
     while (!h->want_stop && !h->want_drain) {
         (void) sim_wait(h, sim.mono_us + 10000);
-        helper_bounds(h);
     }
 
     if (h->want_drain) {
@@ -279,8 +295,8 @@ helper_main(void *arg)
 
     limit_ms = sim_chance(1, 10) ? 1 + sim_below(200) : WORLD_STOP_MS;
     sim_trace("stops within %llu ms", (unsigned long long) limit_ms);
-    h->ready = false;
     status = ron_service_stop(h->service, limit_ms);
+    h->ready = false;
 
     if (status != RON_OK) {
         sim_check(limit_ms < WORLD_STOP_MS, "%s does not stop", proc->name);
@@ -1411,6 +1427,7 @@ world_run(uint64_t seed)
     sim.seed = seed;
     sim.mono_us = 1000000;
     sim.point_max = 3000000;
+    sim.watch = helper_bounds;
     ron_log_set(world_log, NULL, RON_LOG_WARN);
 
     sim_disk_init();
