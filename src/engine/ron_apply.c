@@ -173,6 +173,7 @@ ron_apply_from(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m,
 {
     uint32_t            no;
     bool                leg;
+    ron_cell_t         *cell;
     ron_u128_t          left;
     ron_account_t      *a;
     ron_balance_rec_t  *b;
@@ -212,27 +213,20 @@ ron_apply_from(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m,
 
     a = ron_account_at(st, touch->from);
     b = ron_balance_at(st, no);
+    cell = m->from_held ? &b->held : &b->available;
+    left = ron_cell_get(st, *cell);
 
     if (leg) {
-        left = b->available - e->amount;
+        left -= e->amount;
 
-    } else if (ron_amount_sub(m->from_held ? b->held : b->available,
-                              e->amount, &left)
-               != RON_OK)
-    {
+    } else if (ron_amount_sub(left, e->amount, &left) != RON_OK) {
         return ron_corrupt();
     }
 
     ron_undo_keep(st, a, sizeof(ron_account_t));
     ron_undo_keep(st, b, sizeof(ron_balance_rec_t));
     a->version++;
-
-    if (m->from_held) {
-        b->held = left;
-
-    } else {
-        b->available = left;
-    }
+    ron_cell_set(st, cell, left);
 
     return RON_OK;
 }
@@ -243,6 +237,7 @@ ron_apply_to(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m,
     ron_touch_t *touch)
 {
     uint32_t            no;
+    ron_cell_t         *cell;
     ron_u128_t          sum;
     ron_account_t      *a;
     ron_balance_rec_t  *b;
@@ -278,25 +273,18 @@ ron_apply_to(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m,
 
     a = ron_account_at(st, touch->to);
     b = ron_balance_at(st, no);
+    cell = m->to_held ? &b->held : &b->available;
+    sum = ron_cell_get(st, *cell);
 
     if (ron_is_leg(e)) {
-        sum = b->available + e->amount;
+        sum += e->amount;
 
-    } else if (ron_amount_add(m->to_held ? b->held : b->available, e->amount,
-                              &sum)
-               != RON_OK)
-    {
+    } else if (ron_amount_add(sum, e->amount, &sum) != RON_OK) {
         return ron_corrupt();
     }
 
     ron_undo_keep(st, b, sizeof(ron_balance_rec_t));
-
-    if (m->to_held) {
-        b->held = sum;
-
-    } else {
-        b->available = sum;
-    }
+    ron_cell_set(st, cell, sum);
 
     if (touch->to != touch->from) {
         ron_undo_keep(st, a, sizeof(ron_account_t));
@@ -332,7 +320,7 @@ ron_apply_wallet(ron_state_t *st, const ron_entry_t *e, uint32_t account)
     a = ron_account_at(st, account);
     ron_undo_keep(st, a, sizeof(ron_account_t));
     a->day = (uint32_t) (e->time_ms / RON_DAY_MS);
-    a->daily = sum;
+    ron_cell_set(st, &a->daily, sum);
 
     if ((e->fields & RON_F_NONCE) && e->kind != RON_KIND_MINT) {
         a->nonce = e->nonce;

@@ -215,14 +215,14 @@ ron_ckpt_put_account(const ron_state_t *st, uint32_t no, ron_buf_t *out)
     ron_buf_put_varint(out, a->nonce);
     ron_buf_put_varint(out, a->version);
     ron_buf_put_varint(out, a->day);
-    ron_ckpt_put_amount(out, a->daily);
+    ron_ckpt_put_amount(out, ron_cell_get(st, a->daily));
     ron_buf_put_varint(out, n);
 
     for (i = a->first; i != RON_NONE; i = b->next) {
         b = ron_balance_at(st, i);
         ron_buf_put_varint(out, b->asset);
-        ron_ckpt_put_amount(out, b->available);
-        ron_ckpt_put_amount(out, b->held);
+        ron_ckpt_put_amount(out, ron_cell_get(st, b->available));
+        ron_ckpt_put_amount(out, ron_cell_get(st, b->held));
     }
 }
 
@@ -494,7 +494,7 @@ ron_ckpt_rd_account(ron_state_t *st, ron_rd_t *rd)
     a->nonce = ron_rd_varint(rd);
     a->version = ron_rd_varint(rd);
     a->day = (uint32_t) ron_rd_varint(rd);
-    a->daily = ron_ckpt_rd_amount(rd);
+    ron_cell_set(st, &a->daily, ron_ckpt_rd_amount(rd));
 
     for (n = ron_rd_varint(rd); n > 0 && !rd->failed; n--) {
         asset = ron_rd_varint(rd);
@@ -512,8 +512,8 @@ ron_ckpt_rd_account(ron_state_t *st, ron_rd_t *rd)
         }
 
         b = ron_balance_at(st, bal);
-        b->available = ron_ckpt_rd_amount(rd);
-        b->held = ron_ckpt_rd_amount(rd);
+        ron_cell_set(st, &b->available, ron_ckpt_rd_amount(rd));
+        ron_cell_set(st, &b->held, ron_ckpt_rd_amount(rd));
     }
 }
 

@@ -256,10 +256,8 @@ ron_outcome_settle(ron_work_t *w, ron_outcome_t *out, uint32_t base,
 static void
 ron_work_settle(ron_engine_t *en, ron_work_t *w)
 {
-    uint32_t              no;
-    ron_balance_t        *b;
-    const ron_span_t     *s;
-    const ron_account_t  *a;
+    uint32_t           no;
+    const ron_span_t  *s;
 
     for (uint32_t i = 0; i < w->result_n; i++) {
         s = &w->spans[i];
@@ -280,15 +278,8 @@ ron_work_settle(ron_engine_t *en, ron_work_t *w)
             continue;
         }
 
-        a = ron_account_at(&en->state, w->touched[i].account);
-        b = &w->pub.balances[w->pub.balance_n++];
-
-        b->account = ron_name_at(&en->state, a->name);
-        b->asset = ron_asset_name(&en->state, w->touched[i].asset);
-        b->available = ron_balance_at(&en->state, no)->available;
-        b->held = ron_balance_at(&en->state, no)->held;
-        b->nonce = a->nonce;
-        b->version = a->version;
+        ron_balance_fill(&en->state, w->touched[i].account, no,
+                         &w->pub.balances[w->pub.balance_n++]);
     }
 }
 
@@ -801,7 +792,7 @@ ron_op_funds(ron_op_t *op)
     no = (asset == RON_NONE || op->touch.from == RON_NONE)
              ? RON_NONE : ron_state_balance(st, op->touch.from, asset);
 
-    if (no == RON_NONE || ron_balance_at(st, no)->available < op->e.amount) {
+    if (no == RON_NONE || ron_state_available(st, no) < op->e.amount) {
         return ron_op_refuse(op, RON_REASON_INSUFFICIENT,
                              RON_DETAIL_AVAILABLE, 0);
     }

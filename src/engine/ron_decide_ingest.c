@@ -765,8 +765,8 @@ ron_group_covered(ron_group_t *g)
                  ? RON_NONE : ron_state_balance(st, account, asset);
 
         if (no != RON_NONE) {
-            sum += ron_balance_at(st, no)->available;
-            over += (sum < ron_balance_at(st, no)->available);
+            sum += ron_state_available(st, no);
+            over += (sum < ron_state_available(st, no));
         }
 
         if (over < 0 || asset == RON_NONE) {

@@ -482,10 +482,9 @@ ron_wallet_daily(ron_op_t *op)
 static bool
 ron_wallet_total(ron_op_t *op)
 {
-    uint32_t                  account, asset, no;
-    ron_u128_t                total;
-    ron_state_t              *st;
-    const ron_balance_rec_t  *b;
+    uint32_t      account, asset, no;
+    ron_u128_t    total;
+    ron_state_t  *st;
 
     st = &op->en->state;
 
@@ -513,8 +512,7 @@ ron_wallet_total(ron_op_t *op)
     total = 0;
 
     if (no != RON_NONE) {
-        b = ron_balance_at(st, no);
-        total = b->available + b->held;
+        total = ron_state_available(st, no) + ron_state_held(st, no);
     }
 
     return !ron_amount_over(total, op->e.amount, op->unit->account_total)

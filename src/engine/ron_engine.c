@@ -841,20 +841,20 @@ ron_engine_quiesce(ron_engine_t *en, uint64_t timeout_ms)
 /* ---- questions ---------------------------------------------------------- */
 
 
-static void
-ron_engine_fill(ron_engine_t *en, uint32_t account, uint32_t bal,
+void
+ron_balance_fill(const ron_state_t *st, uint32_t account, uint32_t bal,
     ron_balance_t *balance)
 {
     const ron_account_t      *a;
     const ron_balance_rec_t  *b;
 
-    a = ron_account_at(&en->state, account);
-    b = ron_balance_at(&en->state, bal);
+    a = ron_account_at(st, account);
+    b = ron_balance_at(st, bal);
 
-    balance->account = ron_name_at(&en->state, a->name);
-    balance->asset = ron_asset_name(&en->state, b->asset);
-    balance->available = b->available;
-    balance->held = b->held;
+    balance->account = ron_name_at(st, a->name);
+    balance->asset = ron_asset_name(st, b->asset);
+    balance->available = ron_cell_get(st, b->available);
+    balance->held = ron_cell_get(st, b->held);
     balance->nonce = a->nonce;
     balance->version = a->version;
 }
@@ -877,7 +877,7 @@ ron_engine_balance(ron_engine_t *en, ron_str_t account, ron_str_t asset,
         return RON_ENOTFOUND;
     }
 
-    ron_engine_fill(en, no, bal, balance);
+    ron_balance_fill(&en->state, no, bal, balance);
 
     return RON_OK;
 }
@@ -898,7 +898,7 @@ ron_engine_each_balance(ron_engine_t *en,
              bal != RON_NONE;
              bal = ron_balance_at(&en->state, bal)->next)
         {
-            ron_engine_fill(en, no, bal, &balance);
+            ron_balance_fill(&en->state, no, bal, &balance);
 
             status = fn(ctx, &balance);
             if (status != RON_OK) {
@@ -929,8 +929,8 @@ ron_engine_each_supply(ron_engine_t *en,
 
     for (uint32_t no = 0; no < st->balances.n; no++) {
         b = ron_balance_at(st, no);
-        sums[b->asset].available += b->available;
-        sums[b->asset].held += b->held;
+        sums[b->asset].available += ron_state_available(st, no);
+        sums[b->asset].held += ron_state_held(st, no);
     }
 
     status = RON_OK;

@@ -237,6 +237,10 @@ ron_status_t ron_commit_work(ron_engine_t *en, ron_work_t *w);
 /* After a commit, when its callers have been told. */
 void ron_commit_maintain(ron_engine_t *en, uint64_t keep_gen);
 
+/* ron_engine.c: what is told of a balance. */
+void ron_balance_fill(const ron_state_t *st, uint32_t account, uint32_t bal,
+    ron_balance_t *balance);
+
 /* ron_signing.c: the writer's key, made if need be. */
 ron_status_t ron_signing_open(ron_engine_t *en, ron_buf_t *why);
 ron_status_t ron_signing_origin(ron_engine_t *en, const ron_signer_t *signer,

@@ -10,11 +10,14 @@
 /* Names live in chunks of this many 4-byte units and never straddle two. */
 #define RON_NAME_CHUNK  (64 * 1024)
 
+#define RON_CELL_WIDE   (UINT64_C(1) << 63)
+
 
 typedef enum {
     RON_UNDO_BYTES,
     RON_UNDO_ACCOUNT,
     RON_UNDO_BALANCE,
+    RON_UNDO_WIDE,
     RON_UNDO_ASSET,
     RON_UNDO_HOLD_ADD,
     RON_UNDO_HOLD_DEL,
@@ -35,6 +38,7 @@ struct ron_undo_s {
 static ron_undo_t *ron_undo_add(ron_state_t *st, ron_undo_type_t type,
     uint32_t no);
 static void ron_undo_one(ron_state_t *st, const ron_undo_t *u);
+static ron_u128_t *ron_wide_at(const ron_state_t *st, ron_cell_t cell);
 static uint32_t ron_name_put(ron_state_t *st, ron_str_t name);
 static uint64_t ron_hash_u64(const ron_state_t *st, uint64_t v);
 static uint64_t ron_account_rehash(const void *ctx, uint32_t no);
@@ -42,12 +46,7 @@ static uint64_t ron_hold_rehash(const void *ctx, uint32_t no);
 static uint64_t ron_reversed_rehash(const void *ctx, uint32_t no);
 static uint64_t ron_cap_rehash(const void *ctx, uint32_t no);
 static void ron_hold_unlink(ron_state_t *st, uint32_t no);
-static ron_status_t ron_heap_push(ron_state_t *st, uint64_t expiry_ms,
-    uint64_t seq);
-static void ron_heap_pop(ron_state_t *st);
-static void ron_heap_sift(ron_state_t *st, uint32_t i);
-static void ron_heap_rebuild(ron_state_t *st);
-static bool ron_expiry_before(const ron_expiry_t *a, const ron_expiry_t *b);
+static bool ron_hold_expires(const void *ctx, const ron_expiry_t *e);
 
 
 ron_status_t
@@ -57,6 +56,7 @@ ron_state_init(ron_state_t *st)
 
     ron_pool_init(&st->accounts, sizeof(ron_account_t));
     ron_pool_init(&st->balances, sizeof(ron_balance_rec_t));
+    ron_pool_init(&st->wide, sizeof(ron_u128_t));
     ron_pool_init(&st->holds, sizeof(ron_hold_t));
     ron_pool_init(&st->reversed, sizeof(ron_reversed_t));
     ron_pool_init(&st->caps, sizeof(ron_cap_sum_t));
@@ -73,6 +73,7 @@ ron_state_free(ron_state_t *st)
 {
     ron_pool_free(&st->accounts);
     ron_pool_free(&st->balances);
+    ron_pool_free(&st->wide);
     ron_pool_free(&st->holds);
     ron_pool_free(&st->reversed);
     ron_pool_free(&st->caps);
@@ -88,7 +89,7 @@ ron_state_free(ron_state_t *st)
 
     free(st->names);
     free(st->assets);
-    free(st->heap);
+    ron_heap_free(&st->expiries);
     free(st->as_of);
     free(st->undo);
     memset(st, 0, sizeof(ron_state_t));
@@ -200,6 +201,10 @@ ron_undo_one(ron_state_t *st, const ron_undo_t *u)
 
     case RON_UNDO_BALANCE:
         ron_pool_pop(&st->balances);
+        break;
+
+    case RON_UNDO_WIDE:
+        ron_pool_pop(&st->wide);
         break;
 
     case RON_UNDO_ASSET:
@@ -332,6 +337,62 @@ ron_hold_t *
 ron_hold_at(const ron_state_t *st, uint32_t no)
 {
     return ron_pool_at(&st->holds, no);
+}
+
+
+ron_u128_t
+ron_state_available(const ron_state_t *st, uint32_t balance)
+{
+    return ron_cell_get(st, ron_balance_at(st, balance)->available);
+}
+
+
+ron_u128_t
+ron_state_held(const ron_state_t *st, uint32_t balance)
+{
+    return ron_cell_get(st, ron_balance_at(st, balance)->held);
+}
+
+
+ron_u128_t
+ron_cell_get(const ron_state_t *st, ron_cell_t cell)
+{
+    return (cell & RON_CELL_WIDE) ? *ron_wide_at(st, cell) : cell;
+}
+
+
+/* A wide one stays wide: what it is undone to is where it was. */
+
+void
+ron_cell_set(ron_state_t *st, ron_cell_t *cell, ron_u128_t amount)
+{
+    uint32_t  no;
+
+    if (!(*cell & RON_CELL_WIDE)) {
+        if (amount < RON_CELL_WIDE) {
+            *cell = (ron_cell_t) amount;
+            return;
+        }
+
+        no = ron_pool_add(&st->wide);
+        if (no == RON_NONE) {
+            st->failed = true;
+            return;
+        }
+
+        (void) ron_undo_add(st, RON_UNDO_WIDE, no);
+        *cell = RON_CELL_WIDE | no;
+    }
+
+    ron_undo_keep(st, ron_wide_at(st, *cell), sizeof(ron_u128_t));
+    *ron_wide_at(st, *cell) = amount;
+}
+
+
+static ron_u128_t *
+ron_wide_at(const ron_state_t *st, ron_cell_t cell)
+{
+    return ron_pool_at(&st->wide, (uint32_t) cell);
 }
 
 
@@ -660,8 +721,15 @@ ron_state_add_hold(ron_state_t *st, const ron_hold_t *hold)
 
     *h = *hold;
 
+    /* what can be undone may bring a closed hold back */
+
+    if (!st->undo_on && st->expiries.n > 2 * st->hold_n + 1024) {
+        ron_heap_thin(&st->expiries, ron_hold_expires, st);
+    }
+
     if ((hold->expiry_ms != 0
-         && ron_heap_push(st, hold->expiry_ms, hold->seq) != RON_OK)
+         && ron_heap_push(&st->expiries, hold->expiry_ms, hold->seq)
+            != RON_OK)
         || ron_index_put(&st->by_hold, ron_hash_u64(st, hold->seq), no,
                          ron_hold_rehash, st)
            != RON_OK)
@@ -713,138 +781,29 @@ ron_hold_unlink(ron_state_t *st, uint32_t no)
 }
 
 
+/* Not of a hold that is closed already. */
+
 static bool
-ron_expiry_before(const ron_expiry_t *a, const ron_expiry_t *b)
+ron_hold_expires(const void *ctx, const ron_expiry_t *e)
 {
-    return a->expiry_ms != b->expiry_ms ? a->expiry_ms < b->expiry_ms
-                                        : a->seq < b->seq;
-}
+    uint32_t            no;
+    const ron_state_t  *st = ctx;
 
+    no = ron_state_hold(st, e->seq);
 
-static ron_status_t
-ron_heap_push(ron_state_t *st, uint64_t expiry_ms, uint64_t seq)
-{
-    uint32_t       cap, i, up;
-    ron_expiry_t  *heap, e;
-
-    if (st->heap_n > 2 * st->hold_n + 1024) {
-        ron_heap_rebuild(st);
-    }
-
-    if (st->heap_n == st->heap_cap) {
-        cap = st->heap_cap ? st->heap_cap * 2 : 64;
-
-        heap = realloc(st->heap, cap * sizeof(ron_expiry_t));
-        if (heap == NULL) {
-            return RON_ENOMEM;
-        }
-
-        st->heap = heap;
-        st->heap_cap = cap;
-    }
-
-    e = (ron_expiry_t) { expiry_ms, seq };
-
-    for (i = st->heap_n++; i > 0; i = up) {
-        up = (i - 1) / 2;
-
-        if (!ron_expiry_before(&e, &st->heap[up])) {
-            break;
-        }
-
-        st->heap[i] = st->heap[up];
-    }
-
-    st->heap[i] = e;
-
-    return RON_OK;
-}
-
-
-static void
-ron_heap_pop(ron_state_t *st)
-{
-    st->heap[0] = st->heap[--st->heap_n];
-
-    ron_heap_sift(st, 0);
-}
-
-
-static void
-ron_heap_sift(ron_state_t *st, uint32_t i)
-{
-    uint32_t      down;
-    ron_expiry_t  e;
-
-    e = st->heap[i];
-
-    for ( ;; ) {
-        down = 2 * i + 1;
-
-        if (down >= st->heap_n) {
-            break;
-        }
-
-        if (down + 1 < st->heap_n
-            && ron_expiry_before(&st->heap[down + 1], &st->heap[down]))
-        {
-            down++;
-        }
-
-        if (!ron_expiry_before(&st->heap[down], &e)) {
-            break;
-        }
-
-        st->heap[i] = st->heap[down];
-        i = down;
-    }
-
-    st->heap[i] = e;
-}
-
-
-/* Drops the places of holds that are closed already. */
-
-static void
-ron_heap_rebuild(ron_state_t *st)
-{
-    uint32_t           n, no;
-    const ron_hold_t  *h;
-
-    n = 0;
-
-    for (uint32_t i = 0; i < st->heap_n; i++) {
-        no = ron_state_hold(st, st->heap[i].seq);
-        h = (no == RON_NONE) ? NULL : ron_hold_at(st, no);
-
-        if (h != NULL && h->expiry_ms == st->heap[i].expiry_ms) {
-            st->heap[n++] = st->heap[i];
-        }
-    }
-
-    st->heap_n = n;
-
-    for (uint32_t i = n / 2; i-- > 0; ) {
-        ron_heap_sift(st, i);
-    }
+    return no != RON_NONE && ron_hold_at(st, no)->expiry_ms == e->expiry_ms;
 }
 
 
 uint64_t
 ron_state_next_expiry(ron_state_t *st)
 {
-    uint32_t  no;
-
-    while (st->heap_n > 0) {
-        no = ron_state_hold(st, st->heap[0].seq);
-
-        if (no != RON_NONE
-            && ron_hold_at(st, no)->expiry_ms == st->heap[0].expiry_ms)
-        {
-            return st->heap[0].expiry_ms;
+    while (st->expiries.n > 0) {
+        if (ron_hold_expires(st, &st->expiries.at[0])) {
+            return st->expiries.at[0].expiry_ms;
         }
 
-        ron_heap_pop(st);
+        ron_heap_pop(&st->expiries);
     }
 
     return 0;
@@ -863,41 +822,16 @@ ron_state_expired(ron_state_t *st, uint64_t time_ms, uint32_t *hold)
         return RON_ENOTFOUND;
     }
 
-    *hold = ron_state_hold(st, st->heap[0].seq);
+    *hold = ron_state_hold(st, st->expiries.at[0].seq);
 
     return RON_OK;
-}
-
-
-/*
- * Walks the part of the heap that is due: a child is never due before its
- * parent, so the walk ends where the due ones end.
- */
-
-static void
-ron_heap_count(const ron_state_t *st, uint64_t time_ms, uint32_t i,
-    uint32_t max, uint32_t *n)
-{
-    if (i >= st->heap_n || *n >= max || st->heap[i].expiry_ms > time_ms) {
-        return;
-    }
-
-    (*n)++;
-
-    ron_heap_count(st, time_ms, 2 * i + 1, max, n);
-    ron_heap_count(st, time_ms, 2 * i + 2, max, n);
 }
 
 
 uint32_t
 ron_state_expired_n(const ron_state_t *st, uint64_t time_ms, uint32_t max)
 {
-    uint32_t  n;
-
-    n = 0;
-    ron_heap_count(st, time_ms, 0, max, &n);
-
-    return n;
+    return ron_heap_due(&st->expiries, time_ms, max);
 }
 
 
@@ -1062,7 +996,7 @@ ron_state_daily(const ron_state_t *st, uint32_t account, uint64_t time_ms)
 
     a = ron_account_at(st, account);
 
-    return (a->day == time_ms / RON_DAY_MS) ? a->daily : 0;
+    return (a->day == time_ms / RON_DAY_MS) ? ron_cell_get(st, a->daily) : 0;
 }
 
 
@@ -1108,9 +1042,11 @@ ron_state_check(ron_state_t *st)
     for (no = 0; no < st->balances.n && status == RON_OK; no++) {
         b = ron_balance_at(st, no);
 
-        if (ron_amount_add(sums[b->asset], b->available, &sums[b->asset])
+        if (ron_amount_add(sums[b->asset], ron_state_available(st, no),
+                           &sums[b->asset])
             != RON_OK
-            || ron_amount_add(sums[b->asset], b->held, &sums[b->asset])
+            || ron_amount_add(sums[b->asset], ron_state_held(st, no),
+                              &sums[b->asset])
                != RON_OK)
         {
             status = ron_corrupt();
@@ -1135,11 +1071,12 @@ ron_state_bytes(const ron_state_t *st, uint64_t *names)
     *names = st->name_used * 4;
 
     return ron_pool_bytes(&st->accounts) + ron_pool_bytes(&st->balances)
-           + ron_pool_bytes(&st->holds) + ron_pool_bytes(&st->reversed)
-           + ron_pool_bytes(&st->caps) + st->cap_names.cap
+           + ron_pool_bytes(&st->wide) + ron_pool_bytes(&st->holds)
+           + ron_pool_bytes(&st->reversed) + ron_pool_bytes(&st->caps)
+           + st->cap_names.cap
            + ((uint64_t) st->by_name.mask + st->by_hold.mask
               + st->by_reversed.mask + st->by_cap.mask) * sizeof(uint32_t)
            + (uint64_t) st->name_chunk_n * RON_NAME_CHUNK * 4
-           + (uint64_t) st->heap_cap * sizeof(ron_expiry_t)
+           + (uint64_t) st->expiries.cap * sizeof(ron_expiry_t)
            + (uint64_t) st->asset_n * sizeof(ron_asset_t);
 }

@@ -15,9 +15,10 @@
  * (ron_decide.c) looks, builds the entry and applies it; recovery, followers
  * and verifiers apply what the journal holds.  So a replay cannot disagree.
  *
- * Memory, at most: 84 bytes an account with one balance, its name rounded up
+ * Memory, at most: 60 bytes an account with one balance, its name rounded up
  * to 4 bytes with 2 of length, and 5.3 to 10.7 bytes of index.  Records sit
- * in chunks that never move.
+ * in chunks that never move.  Few amounts reach 2^63, so a record has 8 bytes
+ * for each (ron_cell_t); one that did has 16 more, from then on.
  *
  * Undo.  Between ron_state_begin() and ron_state_end() every change is noted,
  * and ron_state_rollback() takes all of them back: atomic batches and
@@ -37,6 +38,7 @@
 #include "ron.h"
 #include "ron_buf.h"
 #include "ron_entry.h"
+#include "ron_heap.h"
 #include "ron_siphash.h"
 
 
@@ -49,19 +51,23 @@
 #define RON_SLICE_ACCOUNTS  256
 
 
+/* An amount below 2^63, or with that bit its number in `wide`. */
+typedef uint64_t  ron_cell_t  __attribute__((aligned(4)));
+
+
 typedef struct {
     uint32_t    name;               /* where, in units of 4 bytes */
     uint32_t    first;              /* balance, or RON_NONE */
     uint32_t    day;                /* of `daily`, since the epoch */
     uint64_t    nonce;
     uint64_t    version;
-    ron_u128_t  daily;
+    ron_cell_t  daily;
 } __attribute__((packed, aligned(4))) ron_account_t;
 
 
 typedef struct {
-    ron_u128_t  available;
-    ron_u128_t  held;
+    ron_cell_t  available;
+    ron_cell_t  held;
     uint32_t    next;
     uint16_t    asset;
     uint16_t    unused;
@@ -119,12 +125,6 @@ typedef struct {
 } ron_index_t;
 
 
-typedef struct {
-    uint64_t  expiry_ms;
-    uint64_t  seq;
-} ron_expiry_t;
-
-
 typedef struct ron_undo_s  ron_undo_t;
 
 
@@ -135,6 +135,7 @@ typedef struct {
 
     ron_pool_t     accounts;
     ron_pool_t     balances;
+    ron_pool_t     wide;            /* ron_u128_t: what no cell holds */
     ron_index_t    by_name;
 
     uint8_t      **names;           /* chunks of names */
@@ -150,9 +151,7 @@ typedef struct {
     ron_index_t    by_hold;
     uint32_t       hold_free;       /* list through ron_hold_t.account */
     uint32_t       hold_n;          /* open */
-    ron_expiry_t  *heap;
-    uint32_t       heap_n;
-    uint32_t       heap_cap;
+    ron_heap_t     expiries;
 
     ron_pool_t     reversed;
     ron_index_t    by_reversed;
@@ -218,6 +217,15 @@ ron_u128_t ron_state_daily(const ron_state_t *st, uint32_t account,
 ron_account_t *ron_account_at(const ron_state_t *st, uint32_t no);
 ron_balance_rec_t *ron_balance_at(const ron_state_t *st, uint32_t no);
 ron_hold_t *ron_hold_at(const ron_state_t *st, uint32_t no);
+
+/* The amounts of a balance.  Of an account's day: ron_state_daily(). */
+ron_u128_t ron_state_available(const ron_state_t *st, uint32_t balance);
+ron_u128_t ron_state_held(const ron_state_t *st, uint32_t balance);
+
+/* An amount of a record; what can be undone is kept before it is set. */
+ron_u128_t ron_cell_get(const ron_state_t *st, ron_cell_t cell);
+void ron_cell_set(ron_state_t *st, ron_cell_t *cell, ron_u128_t amount);
+
 ron_str_t ron_name_at(const ron_state_t *st, uint32_t where);
 ron_str_t ron_asset_name(const ron_state_t *st, uint32_t no);
 ron_str_t ron_cap_name_at(const ron_state_t *st, uint32_t where);

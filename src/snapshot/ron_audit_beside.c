@@ -608,7 +608,7 @@ ron_beside_account(const ron_state_t *a, uint32_t no, ron_state_t *b)
     uint32_t                  other, asset, balance;
     const ron_asset_t        *name;
     const ron_account_t      *x, *y;
-    const ron_balance_rec_t  *bx, *by;
+    const ron_balance_rec_t  *bx;
 
     x = ron_account_at(a, no);
     other = ron_state_account(b, ron_name_at(a, x->name));
@@ -620,7 +620,7 @@ ron_beside_account(const ron_state_t *a, uint32_t no, ron_state_t *b)
     y = ron_account_at(b, other);
 
     if (x->nonce != y->nonce || x->version != y->version || x->day != y->day
-        || x->daily != y->daily)
+        || ron_cell_get(a, x->daily) != ron_cell_get(b, y->daily))
     {
         return false;
     }
@@ -636,9 +636,9 @@ ron_beside_account(const ron_state_t *a, uint32_t no, ron_state_t *b)
             return false;
         }
 
-        by = ron_balance_at(b, balance);
-
-        if (bx->available != by->available || bx->held != by->held) {
+        if (ron_state_available(a, i) != ron_state_available(b, balance)
+            || ron_state_held(a, i) != ron_state_held(b, balance))
+        {
             return false;
         }
     }

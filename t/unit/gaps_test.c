@@ -171,6 +171,74 @@ test_undo(void)
 }
 
 
+static ron_u128_t
+purse(const char *account)
+{
+    return ron_state_available(&st, ron_state_balance(&st,
+        ron_state_account(&st, ron_cstr(account)), 0));
+}
+
+
+/* Mints or burns, so that this account has so much. */
+static void
+purse_set(const char *account, ron_u128_t now)
+{
+    ron_u128_t  was;
+
+    was = purse(account);
+
+    RON_ASSERT(now == was
+               || apply(entry(now < was ? RON_KIND_BURN : RON_KIND_MINT,
+                              account, NULL, now < was ? was - now
+                                                       : now - was))
+                  == RON_OK);
+}
+
+
+/* Around 2^63, where an amount no longer fits into its record, and undone. */
+static void
+test_wide(void)
+{
+    uint32_t    before, bad;
+    ron_u128_t  was, now, max;
+
+    start();
+    bad = 0;
+
+    for (unsigned bit = 60; bit < 128; bit++) {
+        for (unsigned more = 0; more < 3; more++) {
+            now = ((ron_u128_t) 1 << bit) + more - 1;
+            was = purse("a");
+            before = st.wide.n;
+
+            ron_state_begin(&st);
+            purse_set("a", now);
+            RON_ASSERT(apply(entry(RON_KIND_HOLD, "a", "b", now)) == RON_OK);
+            bad += purse("a") != 0 || ron_state_held(&st, 0) != now;
+            ron_state_rollback(&st);
+            ron_state_end(&st);
+            bad += purse("a") != was || ron_state_held(&st, 0) != 0
+                   || st.wide.n != before;
+
+            purse_set("a", now);
+            bad += purse("a") != now;
+        }
+    }
+
+    is_u64(bad, 0, "amounts of 60 to 128 bits, held, undone and had");
+    is_u64(st.wide.n, 1, "which took one wide place");
+
+    max = ~(ron_u128_t) 0;
+    purse_set("a", max);
+    RON_ASSERT(apply(entry(RON_KIND_DEBIT, "b", NULL, 2)) == RON_OK);
+    ok(purse("b") == max - 1, "a leg is below nothing for a moment");
+    RON_ASSERT(apply(entry(RON_KIND_CREDIT, "b", NULL, 2)) == RON_OK);
+    ok(purse("b") == 0, "and comes back");
+    is_status(ron_state_check(&st), RON_OK, "supply and balances agree");
+    ron_state_free(&st);
+}
+
+
 /* Holds come up by (expiry, seq), in whichever order they were made. */
 static void
 test_expiries(void)
@@ -210,6 +278,64 @@ test_expiries(void)
     ok(good, "300 holds expire by time, then by seq");
     is_status(ron_state_expired(&st, UINT64_MAX, &no), RON_ENOTFOUND,
               "and then there is none");
+    ron_state_free(&st);
+}
+
+
+static ron_entry_t
+hold_until(uint64_t expiry_ms)
+{
+    ron_entry_t  e;
+
+    e = entry(RON_KIND_HOLD, "a", "b", 1);
+    e.fields |= RON_F_EXPIRY;
+    e.expiry_ms = expiry_ms;
+
+    return e;
+}
+
+
+static ron_entry_t
+release(uint64_t ref)
+{
+    return with_ref(entry(RON_KIND_RELEASE, "a", NULL, 1), ref);
+}
+
+
+/*
+ * Places of closed holds are dropped once there are many.  A hold whose
+ * release was taken back still expires.
+ */
+
+static void
+test_expiry_undone(void)
+{
+    uint32_t  n;
+    uint64_t  first;
+
+    start();
+    first = st.seq + 1;
+    RON_ASSERT(apply(hold_until(T0 + 5000)) == RON_OK);
+
+    while (st.expiries.n <= 2 + 1024) {
+        RON_ASSERT(apply(hold_until(T0 + 9000)) == RON_OK);
+        RON_ASSERT(apply(release(st.seq)) == RON_OK);
+    }
+
+    n = st.expiries.n;
+    ron_state_begin(&st);
+    RON_ASSERT(apply(release(first)) == RON_OK);
+    RON_ASSERT(apply(hold_until(T0 + 7000)) == RON_OK);
+    ron_state_rollback(&st);
+    ron_state_end(&st);
+
+    ok(n > 1024 && ron_state_hold(&st, first) != RON_NONE,
+       "a hold is there again, among %u places", n);
+    is_u64(ron_state_next_expiry(&st), T0 + 5000, "and when it expires");
+
+    RON_ASSERT(apply(hold_until(T0 + 6000)) == RON_OK);
+    is_u64(st.expiries.n, 2, "then the closed ones' places go");
+    is_u64(ron_state_next_expiry(&st), T0 + 5000, "and not its own");
     ron_state_free(&st);
 }
 
@@ -661,7 +787,9 @@ main(void)
     test_order();
     test_impossible();
     test_undo();
+    test_wide();
     test_expiries();
+    test_expiry_undone();
     test_cap_day();
     test_posting_n();
     test_wallet();

@@ -233,7 +233,7 @@ gen_amount(generator_t *g)
     max = ~(ron_u128_t) 0;
 
     if (gen_percent(g, g->huge ? 35 : 2)) {
-        switch (generator_below(g, 8)) {
+        switch (generator_below(g, 10)) {
         case 0: return max;
         case 1: return max - 1;
         case 2: return max - generator_below(g, 20);
@@ -241,6 +241,8 @@ gen_amount(generator_t *g)
         case 4: return max / 2 + 1;
         case 5: return UINT64_MAX;
         case 6: return (ron_u128_t) UINT64_MAX + 1;
+        case 7: return INT64_MAX;
+        case 8: return (ron_u128_t) INT64_MAX + 1;
         default: return max / 3;
         }
     }
