@@ -120,6 +120,7 @@ typedef struct {
     ngx_uint_t       checkpoint_entries;
     size_t           tag_memory;
     size_t           key_memory;
+    size_t           history_cache;
     ngx_msec_t       key_ttl;
 
     u_char          *file;                  /* where ron_ledger stood */

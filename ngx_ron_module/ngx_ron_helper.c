@@ -833,7 +833,8 @@ ngx_ron_helper_project(ngx_log_t *log)
 
     ron_buf_init(&why, 0);
 
-    rc = ron_history_thread_start(&conf, &ngx_ron_helper_history, &why);
+    rc = ron_history_thread_start(&conf, rcf->history_cache,
+                                  &ngx_ron_helper_history, &why);
 
     if (rc != RON_OK) {
         ngx_ron_helper_history = NULL;

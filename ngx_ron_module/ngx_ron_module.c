@@ -2,6 +2,7 @@
 #include "ngx_ron.h"
 #include "ngx_ron_lock.h"
 #include "ron_digest.h"
+#include "ron_history.h"
 #include "ron_port.h"
 
 #include <sys/fsuid.h>
@@ -124,6 +125,13 @@ static ngx_command_t  ngx_ron_commands[] = {
       ngx_conf_set_size_slot,
       0,
       offsetof(ngx_ron_conf_t, key_memory),
+      NULL },
+
+    { ngx_string("ron_history_cache"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_size_slot,
+      0,
+      offsetof(ngx_ron_conf_t, history_cache),
       NULL },
 
     { ngx_string("ron_key_ttl"),
@@ -309,6 +317,7 @@ ngx_ron_create_conf(ngx_cycle_t *cycle)
     rcf->checkpoint_entries = NGX_CONF_UNSET_UINT;
     rcf->tag_memory = NGX_CONF_UNSET_SIZE;
     rcf->key_memory = NGX_CONF_UNSET_SIZE;
+    rcf->history_cache = NGX_CONF_UNSET_SIZE;
     rcf->key_ttl = NGX_CONF_UNSET_MSEC;
 
     return rcf;
@@ -634,6 +643,7 @@ ngx_ron_init_defaults(ngx_ron_conf_t *rcf)
     ngx_conf_init_uint_value(rcf->checkpoint_entries, 100000);
     ngx_conf_init_size_value(rcf->tag_memory, 64 * 1024 * 1024);
     ngx_conf_init_size_value(rcf->key_memory, 64 * 1024 * 1024);
+    ngx_conf_init_size_value(rcf->history_cache, RON_HISTORY_CACHE);
     ngx_conf_init_msec_value(rcf->key_ttl,
                              ron_timeout_info(RON_TIMEOUT_IDEM_TTL)->ms);
 }

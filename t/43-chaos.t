@@ -570,7 +570,8 @@ sub damage {
     # would be in no published head, and to lose it no damage that shows
 
     my $c = RonChaos->new(load => { @load, a => 60, x => 0 },
-        main => 'ron_checkpoint 1000; ron_tag_memory 64k; ron_key_memory 64k;');
+        main => 'ron_checkpoint 1000; ron_tag_memory 64k; ron_key_memory 64k; '
+                . 'ron_history_cache 64k;');
     my $s = $c->{s};
     my $dir = $c->ledger;
     my $safe = "$s->{dir}/safe";

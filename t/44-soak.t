@@ -16,7 +16,8 @@ use Time::HiRes ();
 
 my $seconds = $ENV{RON_SOAK_SECONDS} || 12;
 my $c = RonChaos->new(load => { c => 16, a => 200 },
-                      main => 'ron_tag_memory 1m; ron_key_memory 1m;');
+                      main => 'ron_tag_memory 1m; ron_key_memory 1m; '
+                              . 'ron_history_cache 1m;');
 my $s = $c->{s};
 
 

@@ -13,6 +13,7 @@
 
 
 #define CTL_REINDEX_STEP    200000
+#define CTL_REINDEX_CACHE   ((size_t) 256 << 20)
 #define CTL_REINDEX_NAP_US  UINT64_C(200000)
 
 /* How long a server may take to notice that its history was deleted. */
@@ -241,7 +242,7 @@ ron_ctl_ledger_reindex(ron_ctl_args_t *args)
         head = ron_reader_head(reader, &row) == RON_OK
                ? row.seq + row.count - 1 : 0;
         ron_reader_close(reader);
-        status = ron_history_open(store, &history, &why);
+        status = ron_history_open(store, CTL_REINDEX_CACHE, &history, &why);
     }
 
     if (status == RON_ECORRUPT && ron_ctl_value(args, "force") != NULL) {
@@ -249,7 +250,7 @@ ron_ctl_ledger_reindex(ron_ctl_args_t *args)
                  ron_store_dir(store));
         (void) unlink(path);
         ron_buf_reset(&why);
-        status = ron_history_open(store, &history, &why);
+        status = ron_history_open(store, CTL_REINDEX_CACHE, &history, &why);
     }
 
     if (status == RON_OK) {
@@ -291,7 +292,6 @@ ctl_reindex_build(const ron_ctl_args_t *args, ron_history_t *history,
 
     ron_buf_init(&why, 0);
     ron_ctl_meter_init(&meter, "indexing");
-    ron_history_hurry(history);
     begin_us = ron_clock_mono_us();
 
     do {

@@ -31,6 +31,7 @@ struct ron_history_s {
     sqlite3             *open;          /* db, while it may be interrupted */
     sqlite3             *db;
     ron_history_rows_t  *rows;
+    size_t               cache;         /* bytes */
     uint64_t             watermark;
     ron_hash_t           chain;         /* of the commit that ends there */
 
@@ -47,8 +48,6 @@ static const char  ron_history_pragmas[] =
     "PRAGMA synchronous = NORMAL;"
     "PRAGMA temp_store = MEMORY;"
     "PRAGMA secure_delete = OFF;"
-    "PRAGMA cache_size = -32768;"
-    "PRAGMA wal_autocheckpoint = 16000;"
     "PRAGMA journal_size_limit = 67108864";
 
 
@@ -117,6 +116,7 @@ static const char  ron_history_schema[] =
 
 static ron_status_t ron_history_lock(ron_history_t *h, ron_buf_t *why);
 static ron_status_t ron_history_connect(ron_history_t *h, ron_buf_t *why);
+static ron_status_t ron_history_sizes(ron_history_t *h);
 static ron_status_t ron_history_connect_once(ron_history_t *h);
 static ron_status_t ron_history_find(void *ctx, const char *name);
 static ron_status_t ron_history_load(ron_history_t *h);
@@ -169,7 +169,8 @@ ron_history_failed(sqlite3 *db)
 /* ---- opening ------------------------------------------------------------ */
 
 ron_status_t
-ron_history_open(ron_store_t *store, ron_history_t **history, ron_buf_t *why)
+ron_history_open(ron_store_t *store, size_t cache, ron_history_t **history,
+    ron_buf_t *why)
 {
     const char     *dir;
     ron_status_t    status;
@@ -196,6 +197,7 @@ ron_history_open(ron_store_t *store, ron_history_t **history, ron_buf_t *why)
     (void) snprintf(h->dir, sizeof(h->dir), "%s", dir);
     h->meta = *ron_store_meta(store);
     h->lock_fd = RON_FD_NONE;
+    h->cache = cache;
 
     status = ron_history_rows_create(&h->rows);
 
@@ -252,6 +254,25 @@ ron_history_lock(ron_history_t *h, ron_buf_t *why)
     }
 
     return status;
+}
+
+
+/* With a large cache the log is as large: a page is then written seldom. */
+
+static ron_status_t
+ron_history_sizes(ron_history_t *h)
+{
+    char    sql[128];
+    size_t  kib;
+
+    kib = ron_max(h->cache / 1024, 1);
+
+    (void) snprintf(sql, sizeof(sql), "PRAGMA cache_size = -%zu;"
+                    "PRAGMA wal_autocheckpoint = %zu", kib,
+                    ron_max(kib / 4, (size_t) 16000));
+
+    return sqlite3_exec(h->db, sql, NULL, NULL, NULL) == SQLITE_OK
+               ? RON_OK : ron_history_failed(h->db);
 }
 
 
@@ -344,7 +365,11 @@ ron_history_connect_once(ron_history_t *h)
         return ron_history_failed(h->db);
     }
 
-    status = ron_history_load(h);
+    status = ron_history_sizes(h);
+
+    if (status == RON_OK) {
+        status = ron_history_load(h);
+    }
 
     if (status == RON_ENOTFOUND) {
         status = ron_history_create(h);
@@ -546,15 +571,6 @@ ron_history_reset(ron_history_t *h, ron_buf_t *why)
     status = ron_history_remove(h, why);
 
     return status == RON_OK ? ron_history_connect(h, why) : status;
-}
-
-
-void
-ron_history_hurry(ron_history_t *h)
-{
-    (void) sqlite3_exec(h->db, "PRAGMA cache_size = -262144;"
-                        "PRAGMA wal_autocheckpoint = 65536", NULL, NULL,
-                        NULL);
 }
 
 

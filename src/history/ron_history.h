@@ -35,7 +35,10 @@
 #define RON_HISTORY_LOCK  "history.lock"
 
 /* Entries of one transaction, when the caller has no wish. */
-#define RON_HISTORY_STEP  20000
+#define RON_HISTORY_STEP   20000
+
+/* Bytes of the database that its writer keeps in memory. */
+#define RON_HISTORY_CACHE  ((size_t) 32 << 20)
 
 
 /* ---- the projector ------------------------------------------------------ */
@@ -51,8 +54,8 @@ typedef struct ron_history_s  ron_history_t;
  *
  * The store is used to open a reader and must outlive the projector.
  */
-ron_status_t ron_history_open(ron_store_t *store, ron_history_t **history,
-    ron_buf_t *why);
+ron_status_t ron_history_open(ron_store_t *store, size_t cache,
+    ron_history_t **history, ron_buf_t *why);
 void ron_history_close(ron_history_t *history);
 
 /*
@@ -74,14 +77,6 @@ uint64_t ron_history_watermark(const ron_history_t *history);
 /* Deletes what is there and begins again with the first entry. */
 ron_status_t ron_history_reset(ron_history_t *history, ron_buf_t *why);
 
-/*
- * For a tool that builds all of it with nobody else about: 256 MiB of cache
- * instead of 32, and a log of the same size, so that a page of an index is
- * written seldom.  Until the next reset, or until the file is made again.
- */
-void ron_history_hurry(ron_history_t *history);
-
-
 /* ---- the projector on a thread of its own, at idle priority ------------- */
 
 typedef struct ron_history_thread_s  ron_history_thread_t;
@@ -96,7 +91,7 @@ typedef struct {
 
 /* Opens the ledger for itself; `conf` is used before this returns. */
 ron_status_t ron_history_thread_start(const ron_store_conf_t *conf,
-    ron_history_thread_t **thread, ron_buf_t *why);
+    size_t cache, ron_history_thread_t **thread, ron_buf_t *why);
 
 /* From any thread; waits for nobody. */
 void ron_history_thread_stat(ron_history_thread_t *thread,

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 
 
-/* How often it looks for more, and again after a failure. */
 /*
- * Under load a step waits for company: the pages of accounts that many entries
+ * How often it looks for more, and again after a failure.  Under load a step
+ * waits for company: the pages of accounts that many entries
  * touch are then written once for all of them.
  */
 #define RON_HISTORY_NAP_US    UINT64_C(200000)
@@ -26,6 +26,7 @@
 
 struct ron_history_thread_s {
     ron_store_t         *store;
+    size_t               cache;
     ron_reader_t        *reader;
     ron_thread_t        *thread;
     ron_mutex_t         *mutex;
@@ -51,7 +52,7 @@ static void ron_history_thread_free(ron_history_thread_t *t);
 
 
 ron_status_t
-ron_history_thread_start(const ron_store_conf_t *conf,
+ron_history_thread_start(const ron_store_conf_t *conf, size_t cache,
     ron_history_thread_t **thread, ron_buf_t *why)
 {
     ron_status_t           status;
@@ -65,6 +66,7 @@ ron_history_thread_start(const ron_store_conf_t *conf,
         return RON_ENOMEM;
     }
 
+    t->cache = cache;
     own = *conf;
     own.create = false;
     status = ron_store_open(&own, &t->store);
@@ -173,8 +175,9 @@ ron_history_turn(ron_history_thread_t *t, ron_history_t **history,
 {
     ron_status_t  status;
 
-    status = *history == NULL ? ron_history_open(t->store, history, why)
-                              : RON_OK;
+    status = *history == NULL
+                 ? ron_history_open(t->store, t->cache, history, why)
+                 : RON_OK;
 
     ron_mutex_lock(t->mutex);
     t->history = *history;

@@ -190,3 +190,10 @@ ron_signing_key_old /dev/null;
 --- must_die
 --- error_log
 "ron_signing_key_old" announces the key of "ron_signing_key", which is not there
+
+=== TEST 25: a cache of no size
+--- main_config
+ron_history_cache lots;
+--- must_die
+--- error_log
+"ron_history_cache" directive invalid value

@@ -240,9 +240,10 @@ test_project(ledger_t *l)
 
     is_status(ron_history_peek(dir, &mark), RON_ENOTFOUND,
               "no history before it is made");
-    is_status(ron_history_open(store, &h, &why), RON_OK, "opened");
-    is_status(ron_history_open(store, &second, &why), RON_EFENCED,
-              "a second projector is refused");
+    is_status(ron_history_open(store, RON_HISTORY_CACHE, &h, &why),
+              RON_OK, "opened");
+    is_status(ron_history_open(store, RON_HISTORY_CACHE, &second, &why),
+              RON_EFENCED, "a second projector is refused");
 
     ok(catch_up(h, 100, &status) > 20, "projected in many steps");
     is_status(status, RON_ENOTFOUND, "until level");
@@ -281,7 +282,8 @@ test_interleaved(ledger_t *l)
     ron_engine_stat_t   stat;
 
     ron_buf_init(&why, 0);
-    is_status(ron_history_open(store, &h, &why), RON_OK, "opened again");
+    is_status(ron_history_open(store, RON_HISTORY_CACHE, &h, &why),
+              RON_OK, "opened again");
 
     for (unsigned i = 0; i < 60; i++) {
         if (!ledger_grow(l, 2)) {
@@ -328,8 +330,8 @@ test_damaged(void)
     ledger_shell("rm -f '%s'/history.db-*; head -c 20000 /dev/urandom "
                  "> '%s'/history.db", dir, dir);
 
-    is_status(ron_history_open(store, &h, &why), RON_OK,
-              "garbage is replaced");
+    is_status(ron_history_open(store, RON_HISTORY_CACHE, &h, &why),
+              RON_OK, "garbage is replaced");
     (void) catch_up(h, 0, &status);
     is_status(status, RON_ENOTFOUND, "and built again");
     mark = ron_history_watermark(h);
@@ -339,8 +341,8 @@ test_damaged(void)
                  "> /dev/null; printf XXXXXXXXXXXXXXXX | dd of='%s'/history.db"
                  " bs=1 seek=4096 conv=notrunc 2> /dev/null", dir, dir);
 
-    is_status(ron_history_open(store, &h, &why), RON_OK,
-              "a damaged page is no obstacle");
+    is_status(ron_history_open(store, RON_HISTORY_CACHE, &h, &why),
+              RON_OK, "a damaged page is no obstacle");
     (void) catch_up(h, 0, &status);
     is_u64(ron_history_watermark(h), mark, "level again");
     ok(same_accounts(), "and right");
@@ -381,7 +383,7 @@ test_damaged_leaf(void)
               RON_ENOTFOUND, "there is none now");
 
     ron_buf_init(&why, 0);
-    RON_ASSERT(ron_history_open(store, &h, &why) == RON_OK);
+    RON_ASSERT(ron_history_open(store, RON_HISTORY_CACHE, &h, &why) == RON_OK);
     (void) catch_up(h, 0, &status);
     is_status(status, RON_ENOTFOUND, "it is built again");
     is_status(ron_history_account(r, ron_str("acc_01"), 0, 10, history_seq,
@@ -407,7 +409,8 @@ test_full(void)
 
     ron_buf_init(&why, 0);
     ledger_shell("rm -f '%s'/history.db*", dir);
-    is_status(ron_history_open(store, &h, &why), RON_OK, "opened");
+    is_status(ron_history_open(store, RON_HISTORY_CACHE, &h, &why),
+              RON_OK, "opened");
 
     (void) getrlimit(RLIMIT_FSIZE, &before);
     small = before;
@@ -449,8 +452,8 @@ test_thread(ledger_t *l)
     deleted = 0;
 
     is_status(ron_history_reader_open(dir, &reader), RON_OK, "a reader");
-    is_status(ron_history_thread_start(&conf, &t, &why), RON_OK,
-              "the thread starts");
+    is_status(ron_history_thread_start(&conf, RON_HISTORY_CACHE, &t, &why),
+              RON_OK, "the thread starts");
 
     for (unsigned i = 0; i < 100; i++) {
         if (!ledger_grow(l, 3)) {
@@ -555,7 +558,8 @@ test_stop(ledger_t *l)
     ledger_shell("rm -f '%s'/history.db*", dir);
 
     for (unsigned i = 0; i < 12; i++) {
-        is_status(ron_history_thread_start(&conf, &t, &why), RON_OK, "start");
+        is_status(ron_history_thread_start(&conf, RON_HISTORY_CACHE, &t, &why),
+              RON_OK, "start");
         ron_sleep_us((1000 + i * 17000) * (ms / 100));
 
         for (unsigned n = 0; i == 11 && n < 1000 && !has_bytes(wal); n++) {
@@ -573,7 +577,8 @@ test_stop(ledger_t *l)
        "its log is left to the next, not moved into the database");
 
     ron_engine_stat(l->en, &stat);
-    is_status(ron_history_thread_start(&conf, &t, &why), RON_OK, "once more");
+    is_status(ron_history_thread_start(&conf, RON_HISTORY_CACHE, &t, &why),
+              RON_OK, "once more");
 
     for (unsigned i = 0; i < 3000 && hs.watermark != stat.seq; i++) {
         ron_sleep_us(10000);
@@ -604,16 +609,16 @@ test_cut(void)
                  "DELETE FROM journal WHERE seq = (SELECT max(seq) FROM "
                  "journal)\"", dir);
 
-    is_status(ron_history_open(mine, &h, &why), RON_ECORRUPT,
-              "a journal that was cut is noticed");
+    is_status(ron_history_open(mine, RON_HISTORY_CACHE, &h, &why),
+              RON_ECORRUPT, "a journal that was cut is noticed");
     ok(why.len > 0 && strstr((const char *) why.data, "it was cut"),
        "and said");
 
     ron_buf_reset(&why);
     snprintf(other, sizeof(other), "'%s'/history.db*", dir);
     ledger_shell("rm -f %s", other);
-    is_status(ron_history_open(mine, &h, &why), RON_OK,
-              "without history nobody knows");
+    is_status(ron_history_open(mine, RON_HISTORY_CACHE, &h, &why),
+              RON_OK, "without history nobody knows");
     ron_history_close(h);
     ron_buf_free(&why);
 }
