@@ -355,7 +355,7 @@ sub two_writers {
 
     $a->start;
     $b->start(nowait => 1);
-    $a->load('a', s => 600);
+    $a->load('a', s => 600, e => 1);
     sleep(0.7);
     is(pay($b, headers => { 'Request-Timeout' => 1 }), 503,
        'a second server of a ledger writes nothing');

@@ -173,8 +173,8 @@ ron_apply_from(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m,
 {
     uint32_t            no;
     bool                leg;
-    ron_cell_t         *cell;
-    ron_u128_t          left;
+    ron_u128_t         *left;
+    ron_purse_t         purse;
     ron_account_t      *a;
     ron_balance_rec_t  *b;
 
@@ -213,20 +213,20 @@ ron_apply_from(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m,
 
     a = ron_account_at(st, touch->from);
     b = ron_balance_at(st, no);
-    cell = m->from_held ? &b->held : &b->available;
-    left = ron_cell_get(st, *cell);
+    purse = ron_cell_get(st, b->purse);
+    left = m->from_held ? &purse.held : &purse.available;
 
     if (leg) {
-        left -= e->amount;
+        *left -= e->amount;
 
-    } else if (ron_amount_sub(left, e->amount, &left) != RON_OK) {
+    } else if (ron_amount_sub(*left, e->amount, left) != RON_OK) {
         return ron_corrupt();
     }
 
     ron_undo_keep(st, a, sizeof(ron_account_t));
     ron_undo_keep(st, b, sizeof(ron_balance_rec_t));
     a->version++;
-    ron_cell_set(st, cell, left);
+    ron_cell_set(st, &b->purse, purse);
 
     return RON_OK;
 }
@@ -237,8 +237,8 @@ ron_apply_to(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m,
     ron_touch_t *touch)
 {
     uint32_t            no;
-    ron_cell_t         *cell;
-    ron_u128_t          sum;
+    ron_u128_t         *sum;
+    ron_purse_t         purse;
     ron_account_t      *a;
     ron_balance_rec_t  *b;
 
@@ -273,18 +273,18 @@ ron_apply_to(ron_state_t *st, const ron_entry_t *e, const ron_moves_t *m,
 
     a = ron_account_at(st, touch->to);
     b = ron_balance_at(st, no);
-    cell = m->to_held ? &b->held : &b->available;
-    sum = ron_cell_get(st, *cell);
+    purse = ron_cell_get(st, b->purse);
+    sum = m->to_held ? &purse.held : &purse.available;
 
     if (ron_is_leg(e)) {
-        sum += e->amount;
+        *sum += e->amount;
 
-    } else if (ron_amount_add(sum, e->amount, &sum) != RON_OK) {
+    } else if (ron_amount_add(*sum, e->amount, sum) != RON_OK) {
         return ron_corrupt();
     }
 
     ron_undo_keep(st, b, sizeof(ron_balance_rec_t));
-    ron_cell_set(st, cell, sum);
+    ron_cell_set(st, &b->purse, purse);
 
     if (touch->to != touch->from) {
         ron_undo_keep(st, a, sizeof(ron_account_t));
@@ -319,8 +319,8 @@ ron_apply_wallet(ron_state_t *st, const ron_entry_t *e, uint32_t account)
 
     a = ron_account_at(st, account);
     ron_undo_keep(st, a, sizeof(ron_account_t));
-    a->day = (uint32_t) (e->time_ms / RON_DAY_MS);
-    ron_cell_set(st, &a->daily, sum);
+    a->day = ron_account_day(e->time_ms);
+    ron_cell_set(st, &a->daily, (ron_purse_t) { sum, 0 });
 
     if ((e->fields & RON_F_NONCE) && e->kind != RON_KIND_MINT) {
         a->nonce = e->nonce;

@@ -201,6 +201,7 @@ static void
 ron_ckpt_put_account(const ron_state_t *st, uint32_t no, ron_buf_t *out)
 {
     uint32_t                  i, n;
+    ron_purse_t               purse;
     const ron_account_t      *a;
     const ron_balance_rec_t  *b;
 
@@ -215,14 +216,15 @@ ron_ckpt_put_account(const ron_state_t *st, uint32_t no, ron_buf_t *out)
     ron_buf_put_varint(out, a->nonce);
     ron_buf_put_varint(out, a->version);
     ron_buf_put_varint(out, a->day);
-    ron_ckpt_put_amount(out, ron_cell_get(st, a->daily));
+    ron_ckpt_put_amount(out, ron_cell_get(st, a->daily).available);
     ron_buf_put_varint(out, n);
 
     for (i = a->first; i != RON_NONE; i = b->next) {
         b = ron_balance_at(st, i);
         ron_buf_put_varint(out, b->asset);
-        ron_ckpt_put_amount(out, ron_cell_get(st, b->available));
-        ron_ckpt_put_amount(out, ron_cell_get(st, b->held));
+        purse = ron_cell_get(st, b->purse);
+        ron_ckpt_put_amount(out, purse.available);
+        ron_ckpt_put_amount(out, purse.held);
     }
 }
 
@@ -473,8 +475,8 @@ ron_ckpt_rd_account(ron_state_t *st, ron_rd_t *rd)
     uint32_t            no, bal;
     uint64_t            n, asset;
     ron_str_t           name;
+    ron_purse_t         purse;
     ron_account_t      *a;
-    ron_balance_rec_t  *b;
 
     name = ron_rd_lstr(rd);
 
@@ -493,8 +495,9 @@ ron_ckpt_rd_account(ron_state_t *st, ron_rd_t *rd)
     a = ron_account_at(st, no);
     a->nonce = ron_rd_varint(rd);
     a->version = ron_rd_varint(rd);
-    a->day = (uint32_t) ron_rd_varint(rd);
-    ron_cell_set(st, &a->daily, ron_ckpt_rd_amount(rd));
+    a->day = (uint16_t) ron_rd_varint(rd);
+    purse = (ron_purse_t) { ron_ckpt_rd_amount(rd), 0 };
+    ron_cell_set(st, &a->daily, purse);
 
     for (n = ron_rd_varint(rd); n > 0 && !rd->failed; n--) {
         asset = ron_rd_varint(rd);
@@ -511,9 +514,9 @@ ron_ckpt_rd_account(ron_state_t *st, ron_rd_t *rd)
             return;
         }
 
-        b = ron_balance_at(st, bal);
-        ron_cell_set(st, &b->available, ron_ckpt_rd_amount(rd));
-        ron_cell_set(st, &b->held, ron_ckpt_rd_amount(rd));
+        purse.available = ron_ckpt_rd_amount(rd);
+        purse.held = ron_ckpt_rd_amount(rd);
+        ron_cell_set(st, &ron_balance_at(st, bal)->purse, purse);
     }
 }
 

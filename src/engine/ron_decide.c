@@ -792,7 +792,7 @@ ron_op_funds(ron_op_t *op)
     no = (asset == RON_NONE || op->touch.from == RON_NONE)
              ? RON_NONE : ron_state_balance(st, op->touch.from, asset);
 
-    if (no == RON_NONE || ron_state_available(st, no) < op->e.amount) {
+    if (no == RON_NONE || ron_state_purse(st, no).available < op->e.amount) {
         return ron_op_refuse(op, RON_REASON_INSUFFICIENT,
                              RON_DETAIL_AVAILABLE, 0);
     }

@@ -724,7 +724,7 @@ ron_group_covered(ron_group_t *g)
     int64_t       over;
     uint32_t      i, account, asset, no, culprit, loser;
     ron_op_t      op;
-    ron_u128_t    sum;
+    ron_u128_t    sum, available;
     ron_side_t   *sides;
     ron_state_t  *st;
 
@@ -765,8 +765,9 @@ ron_group_covered(ron_group_t *g)
                  ? RON_NONE : ron_state_balance(st, account, asset);
 
         if (no != RON_NONE) {
-            sum += ron_state_available(st, no);
-            over += (sum < ron_state_available(st, no));
+            available = ron_state_purse(st, no).available;
+            sum += available;
+            over += (sum < available);
         }
 
         if (over < 0 || asset == RON_NONE) {

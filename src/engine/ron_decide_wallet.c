@@ -484,6 +484,7 @@ ron_wallet_total(ron_op_t *op)
 {
     uint32_t      account, asset, no;
     ron_u128_t    total;
+    ron_purse_t   purse;
     ron_state_t  *st;
 
     st = &op->en->state;
@@ -512,7 +513,8 @@ ron_wallet_total(ron_op_t *op)
     total = 0;
 
     if (no != RON_NONE) {
-        total = ron_state_available(st, no) + ron_state_held(st, no);
+        purse = ron_state_purse(st, no);
+        total = purse.available + purse.held;
     }
 
     return !ron_amount_over(total, op->e.amount, op->unit->account_total)

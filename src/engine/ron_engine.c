@@ -845,16 +845,18 @@ void
 ron_balance_fill(const ron_state_t *st, uint32_t account, uint32_t bal,
     ron_balance_t *balance)
 {
+    ron_purse_t               purse;
     const ron_account_t      *a;
     const ron_balance_rec_t  *b;
 
     a = ron_account_at(st, account);
     b = ron_balance_at(st, bal);
+    purse = ron_cell_get(st, b->purse);
 
     balance->account = ron_name_at(st, a->name);
     balance->asset = ron_asset_name(st, b->asset);
-    balance->available = ron_cell_get(st, b->available);
-    balance->held = ron_cell_get(st, b->held);
+    balance->available = purse.available;
+    balance->held = purse.held;
     balance->nonce = a->nonce;
     balance->version = a->version;
 }
@@ -915,6 +917,7 @@ ron_status_t
 ron_engine_each_supply(ron_engine_t *en,
     ron_status_t (*fn)(void *ctx, const ron_supply_t *s), void *ctx)
 {
+    ron_purse_t               purse;
     ron_state_t              *st;
     ron_status_t              status;
     ron_supply_t             *sums;
@@ -929,8 +932,9 @@ ron_engine_each_supply(ron_engine_t *en,
 
     for (uint32_t no = 0; no < st->balances.n; no++) {
         b = ron_balance_at(st, no);
-        sums[b->asset].available += ron_state_available(st, no);
-        sums[b->asset].held += ron_state_held(st, no);
+        purse = ron_cell_get(st, b->purse);
+        sums[b->asset].available += purse.available;
+        sums[b->asset].held += purse.held;
     }
 
     status = RON_OK;

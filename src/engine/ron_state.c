@@ -7,17 +7,21 @@
 #include <stdlib.h>
 
 
-/* Names live in chunks of this many 4-byte units and never straddle two. */
-#define RON_NAME_CHUNK  (64 * 1024)
+/*
+ * Names live in chunks of this many units of two bytes, none in two of them: a
+ * byte that is one less than its length, then the name.
+ */
+#define RON_NAME_CHUNK  (128 * 1024)
+#define RON_NAME_UNIT   2
 
-#define RON_CELL_WIDE   (UINT64_C(1) << 63)
+#define RON_CELL_ELSEWHERE  (UINT64_C(1) << 63)
 
 
 typedef enum {
     RON_UNDO_BYTES,
     RON_UNDO_ACCOUNT,
     RON_UNDO_BALANCE,
-    RON_UNDO_WIDE,
+    RON_UNDO_PURSE,
     RON_UNDO_ASSET,
     RON_UNDO_HOLD_ADD,
     RON_UNDO_HOLD_DEL,
@@ -38,8 +42,9 @@ struct ron_undo_s {
 static ron_undo_t *ron_undo_add(ron_state_t *st, ron_undo_type_t type,
     uint32_t no);
 static void ron_undo_one(ron_state_t *st, const ron_undo_t *u);
-static ron_u128_t *ron_wide_at(const ron_state_t *st, ron_cell_t cell);
+static ron_purse_t *ron_purse_at(const ron_state_t *st, ron_cell_t cell);
 static uint32_t ron_name_put(ron_state_t *st, ron_str_t name);
+static uint8_t *ron_name_byte(const ron_state_t *st, uint32_t where);
 static uint64_t ron_hash_u64(const ron_state_t *st, uint64_t v);
 static uint64_t ron_account_rehash(const void *ctx, uint32_t no);
 static uint64_t ron_hold_rehash(const void *ctx, uint32_t no);
@@ -56,7 +61,7 @@ ron_state_init(ron_state_t *st)
 
     ron_pool_init(&st->accounts, sizeof(ron_account_t));
     ron_pool_init(&st->balances, sizeof(ron_balance_rec_t));
-    ron_pool_init(&st->wide, sizeof(ron_u128_t));
+    ron_pool_init(&st->purses, sizeof(ron_purse_t));
     ron_pool_init(&st->holds, sizeof(ron_hold_t));
     ron_pool_init(&st->reversed, sizeof(ron_reversed_t));
     ron_pool_init(&st->caps, sizeof(ron_cap_sum_t));
@@ -73,7 +78,7 @@ ron_state_free(ron_state_t *st)
 {
     ron_pool_free(&st->accounts);
     ron_pool_free(&st->balances);
-    ron_pool_free(&st->wide);
+    ron_pool_free(&st->purses);
     ron_pool_free(&st->holds);
     ron_pool_free(&st->reversed);
     ron_pool_free(&st->caps);
@@ -203,8 +208,8 @@ ron_undo_one(ron_state_t *st, const ron_undo_t *u)
         ron_pool_pop(&st->balances);
         break;
 
-    case RON_UNDO_WIDE:
-        ron_pool_pop(&st->wide);
+    case RON_UNDO_PURSE:
+        ron_pool_pop(&st->purses);
         break;
 
     case RON_UNDO_ASSET:
@@ -249,7 +254,9 @@ ron_name_put(ron_state_t *st, ron_str_t name)
     uint8_t   **names, *p;
     uint64_t    units, where;
 
-    units = (name.len + 2 + 3) / 4;
+    RON_ASSERT(name.len - 1 <= UINT8_MAX);
+
+    units = (1 + name.len + RON_NAME_UNIT - 1) / RON_NAME_UNIT;
     where = st->name_used;
 
     if (where % RON_NAME_CHUNK + units > RON_NAME_CHUNK) {
@@ -268,7 +275,7 @@ ron_name_put(ron_state_t *st, ron_str_t name)
 
         st->names = names;
 
-        p = malloc((size_t) RON_NAME_CHUNK * 4);
+        p = malloc((size_t) RON_NAME_CHUNK * RON_NAME_UNIT);
         if (p == NULL) {
             return RON_NONE;
         }
@@ -276,10 +283,9 @@ ron_name_put(ron_state_t *st, ron_str_t name)
         st->names[st->name_chunk_n++] = p;
     }
 
-    p = st->names[where / RON_NAME_CHUNK] + where % RON_NAME_CHUNK * 4;
-    p[0] = (uint8_t) (name.len >> 8);
-    p[1] = (uint8_t) name.len;
-    memcpy(p + 2, name.data, name.len);
+    p = ron_name_byte(st, (uint32_t) where);
+    p[0] = (uint8_t) (name.len - 1);
+    memcpy(p + 1, name.data, name.len);
 
     ron_undo_keep(st, &st->name_used, sizeof(st->name_used));
     st->name_used = where + units;
@@ -293,10 +299,17 @@ ron_name_at(const ron_state_t *st, uint32_t where)
 {
     const uint8_t  *p;
 
-    p = st->names[where / RON_NAME_CHUNK]
-        + (size_t) (where % RON_NAME_CHUNK) * 4;
+    p = ron_name_byte(st, where);
 
-    return (ron_str_t) { (size_t) p[0] << 8 | p[1], p + 2 };
+    return (ron_str_t) { (size_t) p[0] + 1, p + 1 };
+}
+
+
+static uint8_t *
+ron_name_byte(const ron_state_t *st, uint32_t where)
+{
+    return st->names[where / RON_NAME_CHUNK]
+           + (size_t) (where % RON_NAME_CHUNK) * RON_NAME_UNIT;
 }
 
 
@@ -340,59 +353,53 @@ ron_hold_at(const ron_state_t *st, uint32_t no)
 }
 
 
-ron_u128_t
-ron_state_available(const ron_state_t *st, uint32_t balance)
+ron_purse_t
+ron_state_purse(const ron_state_t *st, uint32_t balance)
 {
-    return ron_cell_get(st, ron_balance_at(st, balance)->available);
+    return ron_cell_get(st, ron_balance_at(st, balance)->purse);
 }
 
 
-ron_u128_t
-ron_state_held(const ron_state_t *st, uint32_t balance)
-{
-    return ron_cell_get(st, ron_balance_at(st, balance)->held);
-}
-
-
-ron_u128_t
+ron_purse_t
 ron_cell_get(const ron_state_t *st, ron_cell_t cell)
 {
-    return (cell & RON_CELL_WIDE) ? *ron_wide_at(st, cell) : cell;
+    return (cell & RON_CELL_ELSEWHERE) ? *ron_purse_at(st, cell)
+                                       : (ron_purse_t) { cell, 0 };
 }
 
 
-/* A wide one stays wide: what it is undone to is where it was. */
+/* A purse that is elsewhere stays there: undone, it is where it was. */
 
 void
-ron_cell_set(ron_state_t *st, ron_cell_t *cell, ron_u128_t amount)
+ron_cell_set(ron_state_t *st, ron_cell_t *cell, ron_purse_t purse)
 {
     uint32_t  no;
 
-    if (!(*cell & RON_CELL_WIDE)) {
-        if (amount < RON_CELL_WIDE) {
-            *cell = (ron_cell_t) amount;
+    if (!(*cell & RON_CELL_ELSEWHERE)) {
+        if (purse.available < RON_CELL_ELSEWHERE && purse.held == 0) {
+            *cell = (ron_cell_t) purse.available;
             return;
         }
 
-        no = ron_pool_add(&st->wide);
+        no = ron_pool_add(&st->purses);
         if (no == RON_NONE) {
             st->failed = true;
             return;
         }
 
-        (void) ron_undo_add(st, RON_UNDO_WIDE, no);
-        *cell = RON_CELL_WIDE | no;
+        (void) ron_undo_add(st, RON_UNDO_PURSE, no);
+        *cell = RON_CELL_ELSEWHERE | no;
     }
 
-    ron_undo_keep(st, ron_wide_at(st, *cell), sizeof(ron_u128_t));
-    *ron_wide_at(st, *cell) = amount;
+    ron_undo_keep(st, ron_purse_at(st, *cell), sizeof(ron_purse_t));
+    *ron_purse_at(st, *cell) = purse;
 }
 
 
-static ron_u128_t *
-ron_wide_at(const ron_state_t *st, ron_cell_t cell)
+static ron_purse_t *
+ron_purse_at(const ron_state_t *st, ron_cell_t cell)
 {
-    return ron_pool_at(&st->wide, (uint32_t) cell);
+    return ron_pool_at(&st->purses, (uint32_t) cell);
 }
 
 
@@ -520,8 +527,7 @@ ron_state_prefetch(const ron_state_t *st, uint64_t hash, unsigned stage)
         return;
     }
 
-    __builtin_prefetch(st->names[a->name / RON_NAME_CHUNK]
-                       + (size_t) (a->name % RON_NAME_CHUNK) * 4);
+    __builtin_prefetch(ron_name_byte(st, a->name));
 
     if (a->first != RON_NONE) {
         ron_prefetch(ron_balance_at(st, a->first), sizeof(ron_balance_rec_t));
@@ -996,7 +1002,8 @@ ron_state_daily(const ron_state_t *st, uint32_t account, uint64_t time_ms)
 
     a = ron_account_at(st, account);
 
-    return (a->day == time_ms / RON_DAY_MS) ? ron_cell_get(st, a->daily) : 0;
+    return (a->day == ron_account_day(time_ms))
+               ? ron_cell_get(st, a->daily).available : 0;
 }
 
 
@@ -1028,9 +1035,9 @@ ron_status_t
 ron_state_check(ron_state_t *st)
 {
     uint32_t                  no;
-    ron_u128_t               *sums;
+    ron_u128_t               *sums, *sum;
+    ron_purse_t               purse;
     ron_status_t              status;
-    const ron_balance_rec_t  *b;
 
     sums = calloc(st->asset_n + 1, sizeof(ron_u128_t));
     if (sums == NULL) {
@@ -1040,14 +1047,11 @@ ron_state_check(ron_state_t *st)
     status = RON_OK;
 
     for (no = 0; no < st->balances.n && status == RON_OK; no++) {
-        b = ron_balance_at(st, no);
+        sum = &sums[ron_balance_at(st, no)->asset];
+        purse = ron_state_purse(st, no);
 
-        if (ron_amount_add(sums[b->asset], ron_state_available(st, no),
-                           &sums[b->asset])
-            != RON_OK
-            || ron_amount_add(sums[b->asset], ron_state_held(st, no),
-                              &sums[b->asset])
-               != RON_OK)
+        if (ron_amount_add(*sum, purse.available, sum) != RON_OK
+            || ron_amount_add(*sum, purse.held, sum) != RON_OK)
         {
             status = ron_corrupt();
         }
@@ -1068,15 +1072,15 @@ ron_state_check(ron_state_t *st)
 uint64_t
 ron_state_bytes(const ron_state_t *st, uint64_t *names)
 {
-    *names = st->name_used * 4;
+    *names = st->name_used * RON_NAME_UNIT;
 
     return ron_pool_bytes(&st->accounts) + ron_pool_bytes(&st->balances)
-           + ron_pool_bytes(&st->wide) + ron_pool_bytes(&st->holds)
+           + ron_pool_bytes(&st->purses) + ron_pool_bytes(&st->holds)
            + ron_pool_bytes(&st->reversed) + ron_pool_bytes(&st->caps)
            + st->cap_names.cap
            + ((uint64_t) st->by_name.mask + st->by_hold.mask
               + st->by_reversed.mask + st->by_cap.mask) * sizeof(uint32_t)
-           + (uint64_t) st->name_chunk_n * RON_NAME_CHUNK * 4
+           + (uint64_t) st->name_chunk_n * RON_NAME_CHUNK * RON_NAME_UNIT
            + (uint64_t) st->expiries.cap * sizeof(ron_expiry_t)
            + (uint64_t) st->asset_n * sizeof(ron_asset_t);
 }

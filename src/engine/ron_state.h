@@ -15,10 +15,10 @@
  * (ron_decide.c) looks, builds the entry and applies it; recovery, followers
  * and verifiers apply what the journal holds.  So a replay cannot disagree.
  *
- * Memory, at most: 60 bytes an account with one balance, its name rounded up
- * to 4 bytes with 2 of length, and 5.3 to 10.7 bytes of index.  Records sit
- * in chunks that never move.  Few amounts reach 2^63, so a record has 8 bytes
- * for each (ron_cell_t); one that did has 16 more, from then on.
+ * Memory, at most: 48 bytes an account with one balance, its name and a byte
+ * rounded up to two, and 5.3 to 10.7 bytes of index.  Records sit in chunks
+ * that never move.  Few balances are held in part, or reach 2^63, so a record
+ * has 8 bytes (ron_cell_t); one that did has 32 more, from then on.
  *
  * Undo.  Between ron_state_begin() and ron_state_end() every change is noted,
  * and ron_state_rollback() takes all of them back: atomic batches and
@@ -51,27 +51,31 @@
 #define RON_SLICE_ACCOUNTS  256
 
 
-/* An amount below 2^63, or with that bit its number in `wide`. */
-typedef uint64_t  ron_cell_t  __attribute__((aligned(4)));
+typedef struct {
+    ron_u128_t  available;
+    ron_u128_t  held;
+} ron_purse_t;
+
+
+/* What is available and below 2^63, or with that bit a number in `purses`. */
+typedef uint64_t  ron_cell_t  __attribute__((aligned(2)));
 
 
 typedef struct {
-    uint32_t    name;               /* where, in units of 4 bytes */
+    uint32_t    name;               /* where: ron_name_at() */
     uint32_t    first;              /* balance, or RON_NONE */
-    uint32_t    day;                /* of `daily`, since the epoch */
+    uint16_t    day;                /* of `daily`: ron_account_day() */
     uint64_t    nonce;
     uint64_t    version;
-    ron_cell_t  daily;
-} __attribute__((packed, aligned(4))) ron_account_t;
+    ron_cell_t  daily;              /* nothing of it is held */
+} __attribute__((packed, aligned(2))) ron_account_t;
 
 
 typedef struct {
-    ron_cell_t  available;
-    ron_cell_t  held;
+    ron_cell_t  purse;
     uint32_t    next;
     uint16_t    asset;
-    uint16_t    unused;
-} __attribute__((packed, aligned(4))) ron_balance_rec_t;
+} __attribute__((packed, aligned(2))) ron_balance_rec_t;
 
 
 typedef struct {
@@ -135,12 +139,12 @@ typedef struct {
 
     ron_pool_t     accounts;
     ron_pool_t     balances;
-    ron_pool_t     wide;            /* ron_u128_t: what no cell holds */
+    ron_pool_t     purses;          /* what no cell holds */
     ron_index_t    by_name;
 
     uint8_t      **names;           /* chunks of names */
     uint32_t       name_chunk_n;
-    uint64_t       name_used;       /* in units of 4 bytes */
+    uint64_t       name_used;       /* units */
 
     ron_asset_t   *assets;
     uint32_t       asset_n;
@@ -208,6 +212,15 @@ uint32_t ron_state_balance(const ron_state_t *st, uint32_t account,
 uint32_t ron_state_hold(const ron_state_t *st, uint64_t seq);
 ron_u128_t ron_state_reversed(const ron_state_t *st, uint64_t seq);
 
+/* Days since the epoch, of which every 65 536th is the same. */
+
+static inline uint16_t
+ron_account_day(uint64_t time_ms)
+{
+    return (uint16_t) (time_ms / RON_DAY_MS);
+}
+
+
 /* What a capability moved today, an account on the day of time_ms. */
 ron_u128_t ron_state_cap_daily(const ron_state_t *st, ron_str_t cap);
 ron_u128_t ron_state_daily(const ron_state_t *st, uint32_t account,
@@ -219,12 +232,11 @@ ron_balance_rec_t *ron_balance_at(const ron_state_t *st, uint32_t no);
 ron_hold_t *ron_hold_at(const ron_state_t *st, uint32_t no);
 
 /* The amounts of a balance.  Of an account's day: ron_state_daily(). */
-ron_u128_t ron_state_available(const ron_state_t *st, uint32_t balance);
-ron_u128_t ron_state_held(const ron_state_t *st, uint32_t balance);
+ron_purse_t ron_state_purse(const ron_state_t *st, uint32_t balance);
 
-/* An amount of a record; what can be undone is kept before it is set. */
-ron_u128_t ron_cell_get(const ron_state_t *st, ron_cell_t cell);
-void ron_cell_set(ron_state_t *st, ron_cell_t *cell, ron_u128_t amount);
+/* A cell of a record; what can be undone is kept before it is set. */
+ron_purse_t ron_cell_get(const ron_state_t *st, ron_cell_t cell);
+void ron_cell_set(ron_state_t *st, ron_cell_t *cell, ron_purse_t purse);
 
 ron_str_t ron_name_at(const ron_state_t *st, uint32_t where);
 ron_str_t ron_asset_name(const ron_state_t *st, uint32_t no);

@@ -603,6 +603,19 @@ ron_beside_holds(const ron_state_t *a, const ron_state_t *st)
 
 
 static bool
+ron_beside_purse(const ron_state_t *a, ron_cell_t x, const ron_state_t *b,
+    ron_cell_t y)
+{
+    ron_purse_t  px, py;
+
+    px = ron_cell_get(a, x);
+    py = ron_cell_get(b, y);
+
+    return px.available == py.available && px.held == py.held;
+}
+
+
+static bool
 ron_beside_account(const ron_state_t *a, uint32_t no, ron_state_t *b)
 {
     uint32_t                  other, asset, balance;
@@ -620,7 +633,7 @@ ron_beside_account(const ron_state_t *a, uint32_t no, ron_state_t *b)
     y = ron_account_at(b, other);
 
     if (x->nonce != y->nonce || x->version != y->version || x->day != y->day
-        || ron_cell_get(a, x->daily) != ron_cell_get(b, y->daily))
+        || !ron_beside_purse(a, x->daily, b, y->daily))
     {
         return false;
     }
@@ -636,8 +649,8 @@ ron_beside_account(const ron_state_t *a, uint32_t no, ron_state_t *b)
             return false;
         }
 
-        if (ron_state_available(a, i) != ron_state_available(b, balance)
-            || ron_state_held(a, i) != ron_state_held(b, balance))
+        if (!ron_beside_purse(a, bx->purse, b,
+                              ron_balance_at(b, balance)->purse))
         {
             return false;
         }

@@ -383,7 +383,7 @@ ron_sqlite_setup(ron_sqlite_t *s)
                     "PRAGMA synchronous = FULL;"
                     "PRAGMA wal_autocheckpoint = 0;"
                     "PRAGMA secure_delete = OFF;"
-                    "PRAGMA cache_size = -8192;"
+                    "PRAGMA cache_size = -2048;"
                     "PRAGMA cache_spill = OFF;"
                     "PRAGMA mmap_size = 0;"
                     "PRAGMA temp_store = MEMORY;"

@@ -130,7 +130,8 @@ sub goals {
 }
 
 # What all processes have (PSS: shared pages once), beyond what the shipped
-# configuration sizes: the zone, two times 64 MiB of tags, a cache of proofs.
+# configuration sizes: the zone, two times 64 MiB of tags, a cache of proofs,
+# one of history.
 sub memory {
     my ($spent) = @_;
 
@@ -140,7 +141,7 @@ sub memory {
         $pss += $_->{pss} // 0 for values %$all;
     }
 
-    return $pss ? $pss / 1024 - (64 + 2 * 64 + 8) : undef;
+    return $pss ? $pss / 1024 - (64 + 2 * 64 + 8 + 32) : undef;
 }
 
 sub scaled { defined $_[0] ? $_[0] / $_[1] : undef }

@@ -174,8 +174,8 @@ test_undo(void)
 static ron_u128_t
 purse(const char *account)
 {
-    return ron_state_available(&st, ron_state_balance(&st,
-        ron_state_account(&st, ron_cstr(account)), 0));
+    return ron_state_purse(&st, ron_state_balance(&st,
+        ron_state_account(&st, ron_cstr(account)), 0)).available;
 }
 
 
@@ -195,9 +195,9 @@ purse_set(const char *account, ron_u128_t now)
 }
 
 
-/* Around 2^63, where an amount no longer fits into its record, and undone. */
+/* Around 2^63, where an amount no longer fits into its record. */
 static void
-test_wide(void)
+test_purses(void)
 {
     uint32_t    before, bad;
     ron_u128_t  was, now, max;
@@ -209,16 +209,16 @@ test_wide(void)
         for (unsigned more = 0; more < 3; more++) {
             now = ((ron_u128_t) 1 << bit) + more - 1;
             was = purse("a");
-            before = st.wide.n;
+            before = st.purses.n;
 
             ron_state_begin(&st);
             purse_set("a", now);
             RON_ASSERT(apply(entry(RON_KIND_HOLD, "a", "b", now)) == RON_OK);
-            bad += purse("a") != 0 || ron_state_held(&st, 0) != now;
+            bad += purse("a") != 0 || ron_state_purse(&st, 0).held != now;
             ron_state_rollback(&st);
             ron_state_end(&st);
-            bad += purse("a") != was || ron_state_held(&st, 0) != 0
-                   || st.wide.n != before;
+            bad += purse("a") != was || ron_state_purse(&st, 0).held != 0
+                   || st.purses.n != before;
 
             purse_set("a", now);
             bad += purse("a") != now;
@@ -226,7 +226,7 @@ test_wide(void)
     }
 
     is_u64(bad, 0, "amounts of 60 to 128 bits, held, undone and had");
-    is_u64(st.wide.n, 1, "which took one wide place");
+    is_u64(st.purses.n, 1, "which took one place elsewhere");
 
     max = ~(ron_u128_t) 0;
     purse_set("a", max);
@@ -787,7 +787,7 @@ main(void)
     test_order();
     test_impossible();
     test_undo();
-    test_wide();
+    test_purses();
     test_expiries();
     test_expiry_undone();
     test_cap_day();

@@ -546,14 +546,14 @@ put_state(ron_buf_t *out, ron_state_t *st)
         put_number(out, "nonce", a->nonce);
         put_number(out, "version", a->version);
         put_number(out, "day", a->day);
-        put_number(out, "daily", ron_cell_get(st, a->daily));
+        put_number(out, "daily", ron_cell_get(st, a->daily).available);
 
         if (a->first != RON_NONE) {
             b = ron_balance_at(st, a->first);
             RON_ASSERT(b->next == RON_NONE);
             put_number(out, "asset", b->asset);
-            put_number(out, "available", ron_cell_get(st, b->available));
-            put_number(out, "held", ron_cell_get(st, b->held));
+            put_number(out, "available", ron_cell_get(st, b->purse).available);
+            put_number(out, "held", ron_cell_get(st, b->purse).held);
         }
 
         ron_buf_put_cstr(out, "}");
