@@ -62,6 +62,7 @@ static int ron_tag_cmp(const void *a, const void *b);
 static ron_side_t *ron_group_sides(const ron_group_t *g,
     int (*cmp)(const void *, const void *));
 static bool ron_group_covered(ron_group_t *g);
+static ron_u128_t ron_side_available(ron_state_t *st, const ron_side_t *side);
 static int ron_side_cmp_account(const void *a, const void *b);
 static bool ron_group_complete(const ron_group_t *g);
 static bool ron_side_of(const ron_group_t *g, uint32_t i, ron_side_t *side);
@@ -712,6 +713,22 @@ ron_group_sides(const ron_group_t *g, int (*cmp)(const void *, const void *))
 }
 
 
+/* What the account of a side has now; none when it is unknown. */
+
+static ron_u128_t
+ron_side_available(ron_state_t *st, const ron_side_t *side)
+{
+    uint32_t  account, asset, no;
+
+    asset = ron_state_asset(st, side->asset);
+    account = ron_state_account(st, side->account);
+    no = (asset == RON_NONE || account == RON_NONE)
+             ? RON_NONE : ron_state_balance(st, account, asset);
+
+    return no == RON_NONE ? 0 : ron_state_purse(st, no).available;
+}
+
+
 /*
  * No balance ends below zero, what it gains counted first.  Who would is
  * refused for itself: the first of them in the order of the unit.
@@ -722,7 +739,7 @@ ron_group_covered(ron_group_t *g)
 {
     bool          last;
     int64_t       over;
-    uint32_t      i, account, asset, no, culprit, loser;
+    uint32_t      i, culprit, loser;
     ron_op_t      op;
     ron_u128_t    sum, available;
     ron_side_t   *sides;
@@ -759,18 +776,11 @@ ron_group_covered(ron_group_t *g)
             continue;
         }
 
-        asset = ron_state_asset(st, sides[i].asset);
-        account = ron_state_account(st, sides[i].account);
-        no = (asset == RON_NONE || account == RON_NONE)
-                 ? RON_NONE : ron_state_balance(st, account, asset);
+        available = ron_side_available(st, &sides[i]);
+        sum += available;
+        over += (sum < available);
 
-        if (no != RON_NONE) {
-            available = ron_state_purse(st, no).available;
-            sum += available;
-            over += (sum < available);
-        }
-
-        if (over < 0 || asset == RON_NONE) {
+        if (over < 0 || ron_state_asset(st, sides[i].asset) == RON_NONE) {
             culprit = ron_min(culprit, loser);
         }
 

@@ -162,9 +162,9 @@ grow(fuzz_t *f, ron_state_t *st)
             || ron_state_asset(st, e.asset) == RON_NONE
             || ron_state_balance(st, ron_state_account(st, e.account),
                                  ron_state_asset(st, e.asset)) == RON_NONE
-            || ron_balance_at(st, ron_state_balance(st,
+            || ron_state_purse(st, ron_state_balance(st,
                    ron_state_account(st, e.account),
-                   ron_state_asset(st, e.asset)))->available < e.amount)
+                   ron_state_asset(st, e.asset))).available < e.amount)
         {
             e.kind = RON_KIND_MINT;
 

@@ -13,6 +13,7 @@
 #include "ron_fuzz.h"
 #include "ron_digest.h"
 #include "ron_engine.h"
+#include "lib_ledger.h"
 
 
 #define REGION   ((size_t) 65536)
@@ -25,35 +26,6 @@ static uint8_t       *clean, *copy;
 static uint64_t       seqs[ROWS + 1];
 static ron_hash_t     states[ROWS + 1];
 static ron_signer_t  *signer;
-
-
-static ron_status_t
-hash_balance(void *ctx, const ron_balance_t *b)
-{
-    ron_blake3_t  *h;
-
-    h = ctx;
-    ron_blake3_update_u64(h, b->account.len);
-    ron_blake3_update(h, b->account.data, b->account.len);
-    ron_blake3_update(h, b->asset.data, b->asset.len);
-    ron_blake3_update_u64(h, (uint64_t) b->available);
-    ron_blake3_update_u64(h, (uint64_t) b->held);
-    ron_blake3_update_u64(h, b->nonce);
-    ron_blake3_update_u64(h, b->version);
-
-    return RON_OK;
-}
-
-
-static void
-state_of(ron_engine_t *en, ron_hash_t *hash)
-{
-    ron_blake3_t  h;
-
-    ron_blake3_init(&h);
-    RON_ASSERT(ron_engine_each_balance(en, hash_balance, &h) == RON_OK);
-    ron_blake3_final(&h, hash);
-}
 
 
 static ron_status_t
@@ -138,13 +110,13 @@ setup(void)
     RON_ASSERT(start(clean, true, &en, &why) == RON_OK);
     RON_ASSERT(ron_engine_follow(en, 4096, &why) == RON_ENOTFOUND);
     RON_ASSERT(ron_engine_acquire(en, &why) == RON_OK);
-    state_of(en, &states[0]);
+    ledger_state(en, &states[0]);
 
     for (unsigned i = 0; i < ROWS; i++) {
         decide(en, i);
         ron_engine_stat(en, &stat);
         seqs[i + 1] = stat.seq;
-        state_of(en, &states[i + 1]);
+        ledger_state(en, &states[i + 1]);
     }
 
     ron_engine_close(en);
@@ -208,7 +180,7 @@ where(ron_engine_t *en)
     }
 
     RON_ASSERT(seqs[row] == stat.seq);
-    state_of(en, &state);
+    ledger_state(en, &state);
     RON_ASSERT(ron_hash_eq(&state, &states[row]));
 
     return row;

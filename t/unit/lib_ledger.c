@@ -1,5 +1,6 @@
 
 #include "lib_ledger.h"
+#include "ron_digest.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -77,6 +78,34 @@ ledger_close(ledger_t *l)
 {
     ron_engine_close(l->en);
     l->en = NULL;
+}
+
+
+static ron_status_t
+ledger_hash(void *ctx, const ron_balance_t *b)
+{
+    ron_blake3_t  *h = ctx;
+
+    ron_blake3_update_u64(h, b->account.len);
+    ron_blake3_update(h, b->account.data, b->account.len);
+    ron_blake3_update(h, b->asset.data, b->asset.len);
+    ron_blake3_update(h, &b->available, sizeof(b->available));
+    ron_blake3_update(h, &b->held, sizeof(b->held));
+    ron_blake3_update_u64(h, b->nonce);
+    ron_blake3_update_u64(h, b->version);
+
+    return RON_OK;
+}
+
+
+void
+ledger_state(ron_engine_t *en, ron_hash_t *hash)
+{
+    ron_blake3_t  h;
+
+    ron_blake3_init(&h);
+    RON_ASSERT(ron_engine_each_balance(en, ledger_hash, &h) == RON_OK);
+    ron_blake3_final(&h, hash);
 }
 
 

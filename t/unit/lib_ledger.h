@@ -32,6 +32,9 @@ bool ledger_open(ledger_t *l, const char *dir, const ron_signer_t *signer);
 bool ledger_grow(ledger_t *l, unsigned batches);
 void ledger_close(ledger_t *l);
 
+/* A hash of every balance, nonce and version. */
+void ledger_state(ron_engine_t *en, ron_hash_t *hash);
+
 /* A directory for tests: "<TMPDIR>/ron-<name>-<pid>", emptied. */
 void ledger_dir(const char *name, char *dir, size_t size);
 void ledger_shell(const char *fmt, ...)
