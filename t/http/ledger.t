@@ -44,14 +44,18 @@ __DATA__
 location /ledger/ { ron_ledger_api; }
 location /v1/ { ron_wallet; }
 --- request eval
-[ map { "GET /ledger/$_" } qw(roots checkpoint proof/inclusion?seq=1
+[ "POST /v1/burn\n" . '{"from":"x","asset":"ron","amount_minor":"1","nonce":1}',
+  map { "GET /ledger/$_" } qw(roots checkpoint proof/inclusion?seq=1
                               proof/consistency?from=0&to=0 entries/1) ]
 --- more_headers
 Authorization: Bearer $TOKEN
+Content-Type: application/json
+Idempotency-Key: refused-so-the-ledger-has-been-made
 --- error_code eval
-[ 200, 404, 404, 200, 404 ]
+[ 409, 200, 404, 404, 200, 404 ]
 --- response_body_like eval
-[ '^\{"roots":\[\],"next":0\}', '"code":"NOT_FOUND"',
+[ '"code":"INSUFFICIENT_FUNDS"',
+  '^\{"roots":\[\],"next":0\}', '"code":"NOT_FOUND"',
   '"code":"NOT_FOUND"', '"path":\[\]', '"code":"NOT_FOUND"' ]
 
 === TEST 2: ingest, all of it

@@ -102,12 +102,18 @@ sub write_file {
     my ($self, $name, $text, $mode) = @_;
 
     my $path = "$self->{dir}/$name";
+    my $new = "$path.new";
 
-    open my $f, '>', $path or die "$path: $!";
+    # whoever reads it meanwhile sees all of the old one or of this one
+
+    $mode //= (stat $path)[2] & 07777 if -e $path;
+
+    open my $f, '>', $new or die "$new: $!";
     binmode $f;
     print $f $text;
-    close $f or die "$path: $!";
-    chmod $mode, $path if defined $mode;
+    close $f or die "$new: $!";
+    chmod $mode, $new if defined $mode;
+    rename $new, $path or die "$path: $!";
 
     return $path;
 }
