@@ -20,6 +20,9 @@
 
 #define RON_HISTORY_PAGE       ((size_t) 256 << 10)
 
+/* A step that wrote more pages than this is followed by a shorter one. */
+#define RON_HISTORY_STEP_PAGES  32000
+
 
 struct ron_history_s {
     char                 dir[RON_HISTORY_DIR_MAX];
@@ -32,6 +35,7 @@ struct ron_history_s {
     sqlite3             *db;
     ron_history_rows_t  *rows;
     size_t               cache;         /* bytes */
+    uint32_t             step;          /* entries */
     uint64_t             watermark;
     ron_hash_t           chain;         /* of the commit that ends there */
 
@@ -125,6 +129,8 @@ static void ron_history_disconnect(ron_history_t *h);
 static ron_status_t ron_history_remove(ron_history_t *h, ron_buf_t *why);
 static ron_status_t ron_history_check(ron_history_t *h, ron_buf_t *why);
 static bool ron_history_gone(ron_history_t *h);
+static uint32_t ron_history_pages(const ron_history_t *h);
+static void ron_history_adapt(ron_history_t *h, uint32_t pages);
 static ron_status_t ron_history_project(ron_history_t *h);
 static ron_status_t ron_history_row(void *ctx, const ron_row_t *row);
 
@@ -198,6 +204,7 @@ ron_history_open(ron_store_t *store, size_t cache, ron_history_t **history,
     h->meta = *ron_store_meta(store);
     h->lock_fd = RON_FD_NONE;
     h->cache = cache;
+    h->step = RON_HISTORY_STEP;
 
     status = ron_history_rows_create(&h->rows);
 
@@ -608,6 +615,13 @@ ron_history_abandon(ron_history_t *h)
 }
 
 
+bool
+ron_history_more(const ron_history_t *h)
+{
+    return h->left == 0;
+}
+
+
 uint64_t
 ron_history_watermark(const ron_history_t *h)
 {
@@ -634,6 +648,7 @@ ron_status_t
 ron_history_step(ron_history_t *h, uint32_t max_n, ron_buf_t *why)
 {
     int            rc;
+    uint32_t       pages;
     ron_status_t   status;
 
     if (ron_history_gone(h)) {
@@ -645,14 +660,16 @@ ron_history_step(ron_history_t *h, uint32_t max_n, ron_buf_t *why)
         }
     }
 
-    h->left = max_n != 0 ? max_n : RON_HISTORY_STEP;
+    h->left = max_n != 0 ? max_n : h->step;
     h->seq = h->watermark;
+    pages = ron_history_pages(h);
 
     status = ron_history_project(h);
 
     if (status == RON_OK) {
         h->watermark = h->seq;
         h->chain = h->seq_chain;
+        ron_history_adapt(h, ron_history_pages(h) - pages);
         return RON_OK;
     }
 
@@ -684,6 +701,39 @@ ron_history_step(ron_history_t *h, uint32_t max_n, ron_buf_t *why)
     }
 
     return status;
+}
+
+
+/* Pages that this connection wrote, modulo 2^32. */
+
+static uint32_t
+ron_history_pages(const ron_history_t *h)
+{
+    int  now, peak;
+
+    now = 0;
+    (void) sqlite3_db_status(h->db, SQLITE_DBSTATUS_CACHE_WRITE, &now, &peak,
+                             0);
+
+    return (uint32_t) now;
+}
+
+
+/*
+ * The log cannot start over within a transaction.  With many accounts nearly
+ * every entry writes pages of its own, so that a long step has no use and a
+ * large log.
+ */
+
+static void
+ron_history_adapt(ron_history_t *h, uint32_t pages)
+{
+    if (pages > RON_HISTORY_STEP_PAGES) {
+        h->step = ron_max(h->step / 2, RON_HISTORY_STEP);
+
+    } else if (ron_history_more(h)) {
+        h->step = ron_min(h->step * 2, RON_HISTORY_STEP_MAX);
+    }
 }
 
 

@@ -34,11 +34,16 @@
 #define RON_HISTORY_DB    "history.db"
 #define RON_HISTORY_LOCK  "history.lock"
 
-/* Entries of one transaction, when the caller has no wish. */
-#define RON_HISTORY_STEP   20000
+/*
+ * Entries of one transaction, when the caller has no wish: at first, and at
+ * most once that writes few pages.  Whatever an account did in a step is in a
+ * page or two, so a long step writes a tenth of what ten short ones do.
+ */
+#define RON_HISTORY_STEP      20000
+#define RON_HISTORY_STEP_MAX  200000
 
 /* Bytes of the database that its writer keeps in memory. */
-#define RON_HISTORY_CACHE  ((size_t) 32 << 20)
+#define RON_HISTORY_CACHE     ((size_t) 32 << 20)
 
 
 /* ---- the projector ------------------------------------------------------ */
@@ -65,7 +70,7 @@ void ron_history_close(ron_history_t *history);
 void ron_history_abandon(ron_history_t *history);
 
 /*
- * Projects about max_n entries (0: RON_HISTORY_STEP; whole commits).
+ * Projects about max_n entries (0: as many as seem good; whole commits).
  * RON_OK: it did, there may be more.  RON_ENOTFOUND: level with the journal.
  * RON_AGAIN: busy, ask again.  RON_ECORRUPT as above.
  */
@@ -73,6 +78,9 @@ ron_status_t ron_history_step(ron_history_t *history, uint32_t max_n,
     ron_buf_t *why);
 
 uint64_t ron_history_watermark(const ron_history_t *history);
+
+/* Did the last step end because it was long enough?  Then there may be more. */
+bool ron_history_more(const ron_history_t *history);
 
 /* Deletes what is there and begins again with the first entry. */
 ron_status_t ron_history_reset(ron_history_t *history, ron_buf_t *why);

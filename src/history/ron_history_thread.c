@@ -44,7 +44,8 @@ static ron_status_t ron_history_turn(ron_history_thread_t *t,
     ron_history_t **history, ron_buf_t *why);
 static void ron_history_report(ron_history_thread_t *t,
     const ron_history_t *history, ron_status_t status, const ron_buf_t *why);
-static uint64_t ron_history_nap(uint64_t entries);
+static uint64_t ron_history_nap(const ron_history_t *history,
+    uint64_t before);
 static void ron_history_end(ron_history_thread_t *t,
     ron_history_t **history);
 static bool ron_history_pause(ron_history_thread_t *t, uint64_t us);
@@ -125,7 +126,7 @@ ron_history_main(void *arg)
         ron_history_report(t, history, status, &why);
 
         us = status == RON_OK
-             ? ron_history_nap(ron_history_watermark(history) - before)
+             ? ron_history_nap(history, before)
              : status == RON_ENOTFOUND && history != NULL
                ? RON_HISTORY_NAP_US : RON_HISTORY_RETRY_US;
 
@@ -139,17 +140,17 @@ ron_history_main(void *arg)
 }
 
 
-/* After a step of so many entries; a full one says that there are more. */
+/* After a step that began behind this entry. */
 
 static uint64_t
-ron_history_nap(uint64_t entries)
+ron_history_nap(const ron_history_t *history, uint64_t before)
 {
-    if (entries >= RON_HISTORY_STEP) {
+    if (ron_history_more(history)) {
         return 0;
     }
 
-    return entries >= RON_HISTORY_LOAD_N ? RON_HISTORY_LOAD_US
-                                         : RON_HISTORY_NAP_US;
+    return ron_history_watermark(history) - before >= RON_HISTORY_LOAD_N
+               ? RON_HISTORY_LOAD_US : RON_HISTORY_NAP_US;
 }
 
 

@@ -592,6 +592,43 @@ test_stop(ledger_t *l)
 }
 
 
+/* Behind, with few accounts, each step is twice as long as the one before. */
+
+static void
+test_steps(ledger_t *l)
+{
+    uint64_t            at, last;
+    ron_buf_t           why;
+    ron_history_t      *h;
+    ron_engine_stat_t   stat;
+
+    ron_buf_init(&why, 0);
+    ron_engine_stat(l->en, &stat);
+    RON_ASSERT(ron_history_open(store, RON_HISTORY_CACHE, &h, &why) == RON_OK
+               && ron_history_reset(h, &why) == RON_OK);
+    last = 0;
+
+    for (unsigned n = RON_HISTORY_STEP; n <= 2 * RON_HISTORY_STEP; n *= 2) {
+        is_status(ron_history_step(h, 0, &why), RON_OK, "a step");
+        at = ron_history_watermark(h);
+        ok(at - last >= n && at - last < n + 1000 && ron_history_more(h),
+           "of %u entries, and there may be more: %llu", n,
+           (unsigned long long) (at - last));
+        last = at;
+    }
+
+    while (ron_history_step(h, 0, &why) == RON_OK) {
+        /* void */
+    }
+
+    is_u64(ron_history_watermark(h), stat.seq, "until it is level");
+    ok(!ron_history_more(h), "and knows it");
+    ok(same_accounts(), "and is right");
+    ron_history_close(h);
+    ron_buf_free(&why);
+}
+
+
 /* A journal that lost its end, and one that has another past. */
 
 static void
@@ -658,6 +695,7 @@ main(void)
     test_full();
     test_thread(&l);
     test_stop(&l);
+    test_steps(&l);
     ledger_close(&l);
     test_cut();
 
