@@ -206,7 +206,7 @@ ron_history_open(ron_store_t *store, size_t cache, ron_history_t **history,
     h->cache = cache;
     h->step = RON_HISTORY_STEP;
 
-    status = ron_history_rows_create(&h->rows);
+    status = ron_history_rows_create(&h->rows, &h->abandoned);
 
     if (status == RON_OK) {
         status = ron_mutex_create(&h->mutex, RON_LOCK_PROJECTOR);
@@ -704,7 +704,7 @@ ron_history_step(ron_history_t *h, uint32_t max_n, ron_buf_t *why)
 }
 
 
-/* Pages that this connection wrote, modulo 2^32. */
+/* Pages that this connection wrote: the difference of two counts. */
 
 static uint32_t
 ron_history_pages(const ron_history_t *h)

@@ -144,7 +144,10 @@ ron_status_t ron_history_account(ron_history_reader_t *reader,
     void *ctx, uint64_t *watermark);
 
 
-/* The watermark of a directory, once; RON_ENOTFOUND: there is none. */
+/*
+ * The watermark of a directory, once; RON_ENOTFOUND: there is none.  RON_EIO
+ * for a damaged file, which stays where it is.
+ */
 ron_status_t ron_history_peek(const char *dir, uint64_t *watermark);
 
 

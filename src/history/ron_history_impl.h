@@ -30,7 +30,9 @@ ron_status_t ron_history_failed(sqlite3 *db);
 
 /* ron_history_rows.c: writes the rows, of one database after another. */
 
-ron_status_t ron_history_rows_create(ron_history_rows_t **rows);
+/* What `abandoned` says may become true while rows are written: RON_AGAIN. */
+ron_status_t ron_history_rows_create(ron_history_rows_t **rows,
+    const _Atomic bool *abandoned);
 void ron_history_rows_free(ron_history_rows_t *rows);
 
 ron_status_t ron_history_rows_open(ron_history_rows_t *rows, sqlite3 *db);

@@ -22,6 +22,7 @@ struct ron_history_reader_s {
     sqlite3_stmt  *watermark;
     sqlite3_stmt  *account;
     ron_buf_t      seqs;
+    bool           keep;            /* a damaged file, as evidence */
 };
 
 
@@ -33,6 +34,8 @@ static ron_status_t ron_history_reader_mark(ron_history_reader_t *r,
 static ron_status_t ron_history_reader_collect(ron_history_reader_t *r,
     ron_str_t account, uint64_t before, uint32_t limit);
 static ron_status_t ron_history_reader_end(ron_history_reader_t *r,
+    ron_status_t status);
+static ron_status_t ron_history_reader_fail(ron_history_reader_t *r,
     ron_status_t status);
 static ron_status_t ron_history_reader_discard(ron_history_reader_t *r);
 
@@ -147,8 +150,7 @@ ron_history_reader_ready(ron_history_reader_t *r)
 
         status = sqlite3_errcode(r->db) == SQLITE_ERROR
                  ? RON_ENOTFOUND : ron_history_failed(r->db);
-        ron_history_reader_drop(r);
-        return status;
+        return ron_history_reader_fail(r, status);
     }
 
     return RON_OK;
@@ -273,27 +275,36 @@ ron_history_reader_collect(ron_history_reader_t *r, ron_str_t account,
 }
 
 
-/* Ends the read; a file that cannot be read is opened anew next time. */
-
 static ron_status_t
 ron_history_reader_end(ron_history_reader_t *r, ron_status_t status)
 {
-    int  rc;
-
-    rc = sqlite3_extended_errcode(r->db) & 0xff;
+    if (status != RON_OK && status != RON_AGAIN) {
+        return ron_history_reader_fail(r, status);
+    }
 
     if (!sqlite3_get_autocommit(r->db)) {
         (void) sqlite3_step(r->end);
         (void) sqlite3_reset(r->end);
     }
 
-    if (status == RON_EIO && (rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB)) {
-        status = ron_history_reader_discard(r);
-        ron_history_reader_drop(r);
+    return status;
+}
 
-    } else if (status != RON_OK && status != RON_AGAIN) {
-        ron_history_reader_drop(r);
+
+/* A file that cannot be read is opened anew next time. */
+
+static ron_status_t
+ron_history_reader_fail(ron_history_reader_t *r, ron_status_t status)
+{
+    int  rc;
+
+    rc = sqlite3_errcode(r->db) & 0xff;
+
+    if (!r->keep && (rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB)) {
+        status = ron_history_reader_discard(r);
     }
+
+    ron_history_reader_drop(r);
 
     return status;
 }
@@ -332,6 +343,7 @@ ron_history_peek(const char *dir, uint64_t *watermark)
     status = ron_history_reader_open(dir, &reader);
 
     if (status == RON_OK) {
+        reader->keep = true;
         status = ron_history_reader_watermark(reader, watermark);
         ron_history_reader_close(reader);
     }

@@ -74,6 +74,7 @@ struct ron_history_rows_s {
     ron_history_link_t  *links;         /* of the step in hand */
     size_t               link_n;
     size_t               link_cap;
+    const _Atomic bool  *abandoned;
 };
 
 
@@ -124,7 +125,8 @@ static void ron_rows_bind(sqlite3_stmt *stmt, int i, ron_str_t s);
 
 
 ron_status_t
-ron_history_rows_create(ron_history_rows_t **rows)
+ron_history_rows_create(ron_history_rows_t **rows,
+    const _Atomic bool *abandoned)
 {
     ron_history_rows_t  *r;
 
@@ -141,6 +143,7 @@ ron_history_rows_create(ron_history_rows_t **rows)
         return RON_ENOMEM;
     }
 
+    r->abandoned = abandoned;
     *rows = r;
 
     return RON_OK;
@@ -430,6 +433,10 @@ ron_rows_links(ron_history_rows_t *r)
     status = RON_OK;
 
     for (i = 0; status == RON_OK && i < r->link_n; i += n) {
+        if (*r->abandoned) {
+            return RON_AGAIN;
+        }
+
         no = RON_HISTORY_LINKS;
         n = RON_HISTORY_LINKS_N;
 

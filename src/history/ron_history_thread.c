@@ -15,8 +15,8 @@
 
 /*
  * How often it looks for more, and again after a failure.  Under load a step
- * waits for company: the pages of accounts that many entries
- * touch are then written once for all of them.
+ * waits for company: the pages of accounts that many entries touch are then
+ * written once for all of them.
  */
 #define RON_HISTORY_NAP_US    UINT64_C(200000)
 #define RON_HISTORY_LOAD_US   UINT64_C(500000)

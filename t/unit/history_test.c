@@ -397,6 +397,46 @@ test_damaged_leaf(void)
 }
 
 
+/* Without its schema a file is of no use to anybody, but is evidence. */
+
+static void
+test_damaged_schema(void)
+{
+    char                   path[600];
+    uint64_t               mark;
+    ron_buf_t              why;
+    ron_status_t           status;
+    ron_history_t         *h;
+    ron_history_reader_t  *r;
+
+    (void) snprintf(path, sizeof(path), "%s/history.db", dir);
+    ledger_shell("sqlite3 '%s' 'PRAGMA wal_checkpoint(truncate)' > /dev/null;"
+                 " head -c 100 /dev/zero | dd of='%s' bs=100 seek=1"
+                 " conv=notrunc 2> /dev/null", path, path);
+
+    is_status(ron_history_peek(dir, &mark), RON_EIO, "no schema: not read");
+    ok(access(path, F_OK) == 0, "and who only looks leaves the file there");
+
+    RON_ASSERT(ron_history_reader_open(dir, &r) == RON_OK);
+    is_status(ron_history_account(r, ron_str("acc_01"), 0, 10, history_seq,
+                                  &history_seqs, &mark),
+              RON_AGAIN, "a reader that answers says again");
+    ok(access(path, F_OK) != 0, "and the file is gone");
+
+    ron_buf_init(&why, 0);
+    RON_ASSERT(ron_history_open(store, RON_HISTORY_CACHE, &h, &why) == RON_OK);
+    (void) catch_up(h, 0, &status);
+    is_status(ron_history_account(r, ron_str("acc_01"), 0, 10, history_seq,
+                                  &history_seqs, &mark),
+              RON_OK, "it is built again, and read again");
+    ok(same_accounts(), "and right");
+
+    ron_history_reader_close(r);
+    ron_history_close(h);
+    ron_buf_free(&why);
+}
+
+
 /* What a step made that came to nothing is forgotten with it. */
 
 static void
@@ -692,6 +732,7 @@ main(void)
     test_interleaved(&l);
     test_damaged();
     test_damaged_leaf();
+    test_damaged_schema();
     test_full();
     test_thread(&l);
     test_stop(&l);
