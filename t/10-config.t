@@ -251,6 +251,12 @@ sub signing_key {
 
     $s->allow(qr/the origin "\S+" is not the name in the signing key/);
 
+    $s->{main} = 'ron_origin own.example;';
+    $s->start or BAIL_OUT('no server with an origin and no key');
+    like($s->get('/ledger/checkpoint', token => undef)->{body},
+         qr/^own\.example\n/, 'a key that the ledger makes has that name');
+    $s->quit;
+
     for my $key ("ron_signing_key $s->{dir}/two.key;", '') {
         my $what = $key ? 'a key' : "the ledger's own key";
 

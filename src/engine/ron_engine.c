@@ -618,10 +618,11 @@ ron_engine_checkpoint(ron_engine_t *en, ron_work_t *w)
 /*
  * What comes after a checkpoint is what a restart replays, so that one of
  * little state is taken far more often than `checkpoint_n` says: some entries
- * for each account, a twentieth of the bytes.  One of much state comes once
- * for as many entries as there are accounts, so that it adds a third to the
- * bytes of a large ledger that is filled as fast as it can be; when there is
- * time, it comes sooner.
+ * for each account, a twentieth of the bytes.  One of much state comes for as
+ * many entries as there are accounts, which adds a third to the bytes of a
+ * large ledger that is filled in bulk; and for fewer once some time is over,
+ * so that a restart under single payments replays seconds of them.  Then one
+ * follows the other, and they are half of what is written.
  */
 
 static bool

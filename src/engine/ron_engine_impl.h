@@ -206,9 +206,8 @@ void ron_tag_of_entry(ron_engine_t *en, const ron_entry_t *e,
     ron_op_tags_t *tags);
 
 /*
- * What will be waited for, of memory or a disk cache, is asked for before the
- * first of many is looked at: the accounts of each, then those of all, step by
- * step.
+ * Memory that will be waited for is asked for before the first of many is
+ * looked at: the accounts of each, then those of all, step by step.
  */
 void ron_ahead_one(ron_engine_t *en, const ron_entry_t *op, ron_op_tags_t *t);
 void ron_ahead_all(ron_engine_t *en, const ron_op_tags_t *t, uint32_t n);

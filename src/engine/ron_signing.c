@@ -43,7 +43,9 @@ ron_signing_open(ron_engine_t *en, ron_buf_t *why)
         (void) snprintf(name, sizeof(name), "ron-ledger-%u",
                         en->meta.ledger_id);
 
-        status = ron_signer_generate(ron_cstr(name), &en->own_signer);
+        status = ron_signer_generate(ron_cstr(en->conf.origin != NULL
+                                              ? en->conf.origin : name),
+                                     &en->own_signer);
 
         if (status == RON_OK && dir != NULL) {
             status = ron_signing_save(dir, en->own_signer);
@@ -58,6 +60,8 @@ ron_signing_open(ron_engine_t *en, ron_buf_t *why)
 
     status = ron_signing_origin(en, en->own_signer, why);
     if (status != RON_OK) {
+        ron_signer_free(en->own_signer);
+        en->own_signer = NULL;
         return status;
     }
 

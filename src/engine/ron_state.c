@@ -14,6 +14,9 @@
 #define RON_NAME_CHUNK  (128 * 1024)
 #define RON_NAME_UNIT   2
 
+/* Places in the heap of expiries whose holds are closed, before they go. */
+#define RON_EXPIRIES_SPARE  1024
+
 #define RON_CELL_ELSEWHERE  (UINT64_C(1) << 63)
 
 
@@ -239,6 +242,8 @@ ron_undo_one(ron_state_t *st, const ron_undo_t *u)
     case RON_UNDO_CAP:
         ron_index_del(&st->by_cap, ron_cap_rehash(st, u->no), u->no,
                       ron_cap_rehash, st);
+        st->cap_names.len = ((ron_cap_sum_t *) ron_pool_at(&st->caps, u->no))
+                            ->name;
         ron_pool_pop(&st->caps);
         break;
     }
@@ -727,12 +732,6 @@ ron_state_add_hold(ron_state_t *st, const ron_hold_t *hold)
 
     *h = *hold;
 
-    /* what can be undone may bring a closed hold back */
-
-    if (!st->undo_on && st->expiries.n > 2 * st->hold_n + 1024) {
-        ron_heap_thin(&st->expiries, ron_hold_expires, st);
-    }
-
     if ((hold->expiry_ms != 0
          && ron_heap_push(&st->expiries, hold->expiry_ms, hold->seq)
             != RON_OK)
@@ -1013,6 +1012,12 @@ ron_state_advance(ron_state_t *st, uint64_t time_ms)
     uint64_t  day;
 
     RON_ASSERT(!st->undo_on);
+
+    /* here, because what can be undone may bring a closed hold back */
+
+    if (st->expiries.n > 2 * st->hold_n + RON_EXPIRIES_SPARE) {
+        ron_heap_thin(&st->expiries, ron_hold_expires, st);
+    }
 
     day = time_ms / RON_DAY_MS;
 

@@ -18,7 +18,8 @@
  * Memory, at most: 48 bytes an account with one balance, its name and a byte
  * rounded up to two, and 5.3 to 10.7 bytes of index.  Records sit in chunks
  * that never move.  Few balances are held in part, or reach 2^63, so a record
- * has 8 bytes (ron_cell_t); one that did has 32 more, from then on.
+ * has 8 bytes (ron_cell_t); one that did, or was below 0 between two legs of a
+ * posting, has 32 more, from then on, as has a day's debits of 2^63.
  *
  * Undo.  Between ron_state_begin() and ron_state_end() every change is noted,
  * and ron_state_rollback() takes all of them back: atomic batches and
@@ -57,7 +58,10 @@ typedef struct {
 } ron_purse_t;
 
 
-/* What is available and below 2^63, or with that bit a number in `purses`. */
+/*
+ * What is available, when that is below 2^63 and nothing is held; else that
+ * bit and a number in `purses`.
+ */
 typedef uint64_t  ron_cell_t  __attribute__((aligned(2)));
 
 
