@@ -121,6 +121,7 @@ typedef struct {
     size_t           tag_memory;
     size_t           key_memory;
     size_t           history_cache;
+    ngx_uint_t       history_share;
     ngx_msec_t       key_ttl;
 
     u_char          *file;                  /* where ron_ledger stood */

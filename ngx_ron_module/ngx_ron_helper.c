@@ -788,7 +788,8 @@ ngx_ron_helper_project(ngx_log_t *log)
     ron_buf_t            why;
     ron_status_t         rc;
     ngx_ron_conf_t      *rcf;
-    ron_store_conf_t     conf;
+    ron_store_conf_t     store;
+    ron_history_conf_t   conf;
     ron_history_stat_t   history;
     ron_service_stat_t   stat;
 
@@ -797,6 +798,8 @@ ngx_ron_helper_project(ngx_log_t *log)
     if (ngx_ron_helper_service == NULL || rcf->dir.len == 0) {
         return;
     }
+
+    ron_service_stat(ngx_ron_helper_service, &stat);
 
     if (ngx_ron_helper_history) {
         ron_history_thread_stat(ngx_ron_helper_history, &history);
@@ -814,27 +817,28 @@ ngx_ron_helper_project(ngx_log_t *log)
         if (ngx_ron_zone()) {
             ron_metric_set(ngx_ron_zone(), ngx_ron_slot(),
                            RON_M_HISTORY_LAG, 0, 0, 0, 0,
-                           history.head > history.watermark
-                               ? history.head - history.watermark : 0);
+                           stat.seq > history.watermark
+                               ? stat.seq - history.watermark : 0);
         }
 
         return;
     }
 
-    ron_service_stat(ngx_ron_helper_service, &stat);
-
     if (stat.state != RON_STATE_RUNNING || ngx_ron_helper_drain_end) {
         return;
     }
 
-    ngx_memzero(&conf, sizeof(ron_store_conf_t));
-    conf.url = (char *) rcf->url.data;
-    conf.digest = rcf->digest;
+    ngx_memzero(&store, sizeof(ron_store_conf_t));
+    store.url = (char *) rcf->url.data;
+    store.digest = rcf->digest;
+
+    conf.cache = rcf->history_cache;
+    conf.share = rcf->history_share;
 
     ron_buf_init(&why, 0);
 
-    rc = ron_history_thread_start(&conf, rcf->history_cache,
-                                  &ngx_ron_helper_history, &why);
+    rc = ron_history_thread_start(&store, &conf, &ngx_ron_helper_history,
+                                  &why);
 
     if (rc != RON_OK) {
         ngx_ron_helper_history = NULL;

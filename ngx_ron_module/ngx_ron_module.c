@@ -50,6 +50,10 @@ static ngx_conf_num_bounds_t  ngx_ron_restart_bounds = {
     ngx_conf_check_num_bounds, 1, NGX_RON_RESTARTS - 1
 };
 
+static ngx_conf_num_bounds_t  ngx_ron_history_bounds = {
+    ngx_conf_check_num_bounds, 1, 100
+};
+
 static ngx_conf_num_bounds_t  ngx_ron_batch_bounds = {
     ngx_conf_check_num_bounds, 1, RON_UNIT_OPS_MAX
 };
@@ -133,6 +137,13 @@ static ngx_command_t  ngx_ron_commands[] = {
       0,
       offsetof(ngx_ron_conf_t, history_cache),
       NULL },
+
+    { ngx_string("ron_history_share"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_num_slot,
+      0,
+      offsetof(ngx_ron_conf_t, history_share),
+      &ngx_ron_history_bounds },
 
     { ngx_string("ron_key_ttl"),
       NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
@@ -318,6 +329,7 @@ ngx_ron_create_conf(ngx_cycle_t *cycle)
     rcf->tag_memory = NGX_CONF_UNSET_SIZE;
     rcf->key_memory = NGX_CONF_UNSET_SIZE;
     rcf->history_cache = NGX_CONF_UNSET_SIZE;
+    rcf->history_share = NGX_CONF_UNSET_UINT;
     rcf->key_ttl = NGX_CONF_UNSET_MSEC;
 
     return rcf;
@@ -643,7 +655,8 @@ ngx_ron_init_defaults(ngx_ron_conf_t *rcf)
     ngx_conf_init_uint_value(rcf->checkpoint_entries, 100000);
     ngx_conf_init_size_value(rcf->tag_memory, 64 * 1024 * 1024);
     ngx_conf_init_size_value(rcf->key_memory, 64 * 1024 * 1024);
-    ngx_conf_init_size_value(rcf->history_cache, RON_HISTORY_CACHE);
+    ngx_conf_init_size_value(rcf->history_cache, ron_history_usual.cache);
+    ngx_conf_init_uint_value(rcf->history_share, ron_history_usual.share);
     ngx_conf_init_msec_value(rcf->key_ttl,
                              ron_timeout_info(RON_TIMEOUT_IDEM_TTL)->ms);
 }

@@ -13,7 +13,6 @@
 
 
 #define CTL_REINDEX_STEP    200000
-#define CTL_REINDEX_CACHE   ((size_t) 256 << 20)
 #define CTL_REINDEX_NAP_US  UINT64_C(200000)
 
 /* How long a server may take to notice that its history was deleted. */
@@ -30,6 +29,12 @@ static int ctl_reindex_build(const ron_ctl_args_t *args,
     ron_history_t *history, uint64_t head);
 static int ctl_reindex_watch(const ron_ctl_args_t *args, const char *dir,
     uint64_t head);
+
+
+static const ron_history_conf_t  ctl_reindex = {
+    .cache = (size_t) 256 << 20,
+    .share = 100
+};
 
 
 static int
@@ -242,7 +247,7 @@ ron_ctl_ledger_reindex(ron_ctl_args_t *args)
         head = ron_reader_head(reader, &row) == RON_OK
                ? row.seq + row.count - 1 : 0;
         ron_reader_close(reader);
-        status = ron_history_open(store, CTL_REINDEX_CACHE, &history, &why);
+        status = ron_history_open(store, &ctl_reindex, &history, &why);
     }
 
     if (status == RON_ECORRUPT && ron_ctl_value(args, "force") != NULL) {
@@ -250,7 +255,7 @@ ron_ctl_ledger_reindex(ron_ctl_args_t *args)
                  ron_store_dir(store));
         (void) unlink(path);
         ron_buf_reset(&why);
-        status = ron_history_open(store, CTL_REINDEX_CACHE, &history, &why);
+        status = ron_history_open(store, &ctl_reindex, &history, &why);
     }
 
     if (status == RON_OK) {

@@ -34,6 +34,7 @@ struct ron_history_s {
     sqlite3             *open;          /* db, while it may be interrupted */
     sqlite3             *db;
     ron_history_rows_t  *rows;
+    ron_history_pace_t   pace;
     size_t               cache;         /* bytes */
     uint32_t             step;          /* entries */
     uint64_t             watermark;
@@ -44,6 +45,12 @@ struct ron_history_s {
     ron_hash_t           seq_chain;
     uint64_t             time_ms;
     uint32_t             left;
+};
+
+
+const ron_history_conf_t  ron_history_usual = {
+    .cache = (size_t) 32 << 20,
+    .share = 25
 };
 
 
@@ -122,6 +129,7 @@ static ron_status_t ron_history_lock(ron_history_t *h, ron_buf_t *why);
 static ron_status_t ron_history_connect(ron_history_t *h, ron_buf_t *why);
 static ron_status_t ron_history_sizes(ron_history_t *h);
 static ron_status_t ron_history_connect_once(ron_history_t *h);
+static ron_status_t ron_history_make(ron_history_t *h);
 static ron_status_t ron_history_find(void *ctx, const char *name);
 static ron_status_t ron_history_load(ron_history_t *h);
 static ron_status_t ron_history_create(ron_history_t *h);
@@ -175,8 +183,8 @@ ron_history_failed(sqlite3 *db)
 /* ---- opening ------------------------------------------------------------ */
 
 ron_status_t
-ron_history_open(ron_store_t *store, size_t cache, ron_history_t **history,
-    ron_buf_t *why)
+ron_history_open(ron_store_t *store, const ron_history_conf_t *conf,
+    ron_history_t **history, ron_buf_t *why)
 {
     const char     *dir;
     ron_status_t    status;
@@ -203,10 +211,10 @@ ron_history_open(ron_store_t *store, size_t cache, ron_history_t **history,
     (void) snprintf(h->dir, sizeof(h->dir), "%s", dir);
     h->meta = *ron_store_meta(store);
     h->lock_fd = RON_FD_NONE;
-    h->cache = cache;
+    h->cache = conf->cache;
     h->step = RON_HISTORY_STEP;
 
-    status = ron_history_rows_create(&h->rows, &h->abandoned);
+    status = ron_history_rows_create(&h->rows, &h->pace);
 
     if (status == RON_OK) {
         status = ron_mutex_create(&h->mutex, RON_LOCK_PROJECTOR);
@@ -218,6 +226,11 @@ ron_history_open(ron_store_t *store, size_t cache, ron_history_t **history,
 
     if (status == RON_OK) {
         status = ron_reader_open(store, &h->reader);
+
+        if (status == RON_OK) {
+            status = ron_history_pace_open(&h->pace, store, conf->share,
+                                           &h->abandoned);
+        }
 
         if (status != RON_OK) {
             ron_buf_put_cstr(why, ron_store_error(store));
@@ -320,36 +333,16 @@ ron_history_connect(ron_history_t *h, ron_buf_t *why)
 static ron_status_t
 ron_history_connect_once(ron_history_t *h)
 {
-    bool          there;
     char          path[RON_HISTORY_PATH_MAX];
-    ron_fd_t      fd;
     ron_status_t  status;
 
-    (void) ron_history_path(h->dir, RON_HISTORY_DB, path);
-
-    /*
-     * Made here, so that its mode is ours.  An old log goes first: while there
-     * is no database nobody can open it, and later somebody might.
-     */
-
-    there = false;
-    status = ron_dir_each(h->dir, ron_history_find, &there);
-
-    if (status == RON_OK && !there) {
-        (void) ron_history_path(h->dir, RON_HISTORY_DB "-wal", path);
-        (void) ron_file_unlink(path);
-        (void) ron_history_path(h->dir, RON_HISTORY_DB "-shm", path);
-        (void) ron_file_unlink(path);
-        (void) ron_history_path(h->dir, RON_HISTORY_DB, path);
-
-        status = ron_file_open(path, RON_OPEN_WRITE | RON_OPEN_CREATE
-                                     | RON_OPEN_EXCL, &fd);
-        ron_file_close(fd);
-    }
+    status = ron_history_make(h);
 
     if (status != RON_OK) {
         return status;
     }
+
+    (void) ron_history_path(h->dir, RON_HISTORY_DB, path);
 
     if (sqlite3_open_v2(path, &h->db, SQLITE_OPEN_READWRITE
                                       | SQLITE_OPEN_NOMUTEX,
@@ -382,7 +375,47 @@ ron_history_connect_once(ron_history_t *h)
         status = ron_history_create(h);
     }
 
-    return status == RON_OK ? ron_history_rows_open(h->rows, h->db) : status;
+    if (status != RON_OK) {
+        return status;
+    }
+
+    ron_wal_vfs_rest(h->db, ron_history_pace_rest, &h->pace);
+
+    return ron_history_rows_open(h->rows, h->db);
+}
+
+
+/*
+ * Made here, so that its mode is ours.  An old log goes first: while there is
+ * no database nobody can open it, and later somebody might.
+ */
+
+static ron_status_t
+ron_history_make(ron_history_t *h)
+{
+    bool          there;
+    char          path[RON_HISTORY_PATH_MAX];
+    ron_fd_t      fd;
+    ron_status_t  status;
+
+    there = false;
+    status = ron_dir_each(h->dir, ron_history_find, &there);
+
+    if (status != RON_OK || there) {
+        return status;
+    }
+
+    (void) ron_history_path(h->dir, RON_HISTORY_DB "-wal", path);
+    (void) ron_file_unlink(path);
+    (void) ron_history_path(h->dir, RON_HISTORY_DB "-shm", path);
+    (void) ron_file_unlink(path);
+    (void) ron_history_path(h->dir, RON_HISTORY_DB, path);
+
+    status = ron_file_open(path, RON_OPEN_WRITE | RON_OPEN_CREATE
+                                 | RON_OPEN_EXCL, &fd);
+    ron_file_close(fd);
+
+    return status;
 }
 
 
@@ -593,6 +626,7 @@ ron_history_close(ron_history_t *h)
         ron_mutex_destroy(h->mutex);
     }
 
+    ron_history_pace_close(&h->pace);
     ron_reader_close(h->reader);
     ron_file_close(h->lock_fd);
     ron_history_rows_free(h->rows);
@@ -660,6 +694,7 @@ ron_history_step(ron_history_t *h, uint32_t max_n, ron_buf_t *why)
         }
     }
 
+    ron_history_pace_begin(&h->pace);
     h->left = max_n != 0 ? max_n : h->step;
     h->seq = h->watermark;
     pages = ron_history_pages(h);
@@ -749,8 +784,12 @@ ron_history_project(ron_history_t *h)
     page = RON_OK;
 
     while (status == RON_OK && page == RON_OK && h->left != 0) {
+        h->pace.reading = true;
         page = ron_reader_rows(h->reader, h->seq + 1, RON_HISTORY_PAGE,
                                ron_history_row, h, &next);
+        h->pace.reading = false;
+
+        ron_history_pace_rest(&h->pace);
 
         if (page != RON_OK && page != RON_ENOTFOUND && page != RON_ECANCELED) {
             status = page;

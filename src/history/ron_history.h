@@ -42,8 +42,14 @@
 #define RON_HISTORY_STEP      20000
 #define RON_HISTORY_STEP_MAX  200000
 
-/* Bytes of the database that its writer keeps in memory. */
-#define RON_HISTORY_CACHE     ((size_t) 32 << 20)
+
+typedef struct {
+    size_t        cache;            /* bytes of the database in memory */
+    uint32_t      share;            /* percent of the time that it works while
+                                       the journal grows, 1 to 100 */
+} ron_history_conf_t;
+
+extern const ron_history_conf_t  ron_history_usual;
 
 
 /* ---- the projector ------------------------------------------------------ */
@@ -57,10 +63,10 @@ typedef struct ron_history_s  ron_history_t;
  * journal does not have, or another chain: the journal was cut or changed,
  * and somebody must look at it.  *why says what happened.
  *
- * The store is used to open a reader and must outlive the projector.
+ * The store is used to open readers and must outlive the projector.
  */
-ron_status_t ron_history_open(ron_store_t *store, size_t cache,
-    ron_history_t **history, ron_buf_t *why);
+ron_status_t ron_history_open(ron_store_t *store,
+    const ron_history_conf_t *conf, ron_history_t **history, ron_buf_t *why);
 void ron_history_close(ron_history_t *history);
 
 /*
@@ -91,15 +97,15 @@ typedef struct ron_history_thread_s  ron_history_thread_t;
 
 typedef struct {
     uint64_t      watermark;
-    uint64_t      head;             /* of the journal, when last seen */
     ron_status_t  status;           /* RON_ECORRUPT: history knows more than
                                        the journal; it is asked again once
                                        a second, and the log says why */
 } ron_history_stat_t;
 
-/* Opens the ledger for itself; `conf` is used before this returns. */
-ron_status_t ron_history_thread_start(const ron_store_conf_t *conf,
-    size_t cache, ron_history_thread_t **thread, ron_buf_t *why);
+/* Opens the ledger `store` for itself; both are used before this returns. */
+ron_status_t ron_history_thread_start(const ron_store_conf_t *store,
+    const ron_history_conf_t *conf, ron_history_thread_t **thread,
+    ron_buf_t *why);
 
 /* From any thread; waits for nobody. */
 void ron_history_thread_stat(ron_history_thread_t *thread,

@@ -28,11 +28,42 @@ ron_status_t ron_history_path(const char *dir, const char *name,
 ron_status_t ron_history_failed(sqlite3 *db);
 
 
+/*
+ * ron_history_pace.c: history has no right to the processor and the disk that
+ * payments are made with.  While the journal grows it works for a share of the
+ * time, in small pieces, and lags if that is not enough.
+ */
+
+typedef struct {
+    ron_reader_t        *reader;        /* NULL: it never rests */
+    const _Atomic bool  *abandoned;
+    uint32_t             share;         /* percent */
+    uint64_t             begun;         /* us: what is not yet counted */
+    uint64_t             owed;          /* us of rest */
+    uint64_t             looked;        /* us: at the journal's head */
+    uint64_t             head;
+    uint64_t             rested;        /* us, in all */
+    bool                 grows;
+    bool                 reading;       /* the journal, whose log cannot start
+                                           over meanwhile: no time to rest */
+} ron_history_pace_t;
+
+ron_status_t ron_history_pace_open(ron_history_pace_t *pace,
+    ron_store_t *store, uint32_t share, const _Atomic bool *abandoned);
+void ron_history_pace_close(ron_history_pace_t *pace);
+
+/* Work begins; whatever was before it was none. */
+void ron_history_pace_begin(ron_history_pace_t *pace);
+
+/* Called often while there is work; rests when it is time to. */
+void ron_history_pace_rest(void *pace);
+
+
 /* ron_history_rows.c: writes the rows, of one database after another. */
 
-/* What `abandoned` says may become true while rows are written: RON_AGAIN. */
+/* RON_AGAIN from whatever writes rows, once its pace is abandoned. */
 ron_status_t ron_history_rows_create(ron_history_rows_t **rows,
-    const _Atomic bool *abandoned);
+    ron_history_pace_t *pace);
 void ron_history_rows_free(ron_history_rows_t *rows);
 
 ron_status_t ron_history_rows_open(ron_history_rows_t *rows, sqlite3 *db);

@@ -74,7 +74,7 @@ struct ron_history_rows_s {
     ron_history_link_t  *links;         /* of the step in hand */
     size_t               link_n;
     size_t               link_cap;
-    const _Atomic bool  *abandoned;
+    ron_history_pace_t  *pace;
 };
 
 
@@ -126,7 +126,7 @@ static void ron_rows_bind(sqlite3_stmt *stmt, int i, ron_str_t s);
 
 ron_status_t
 ron_history_rows_create(ron_history_rows_t **rows,
-    const _Atomic bool *abandoned)
+    ron_history_pace_t *pace)
 {
     ron_history_rows_t  *r;
 
@@ -143,7 +143,7 @@ ron_history_rows_create(ron_history_rows_t **rows,
         return RON_ENOMEM;
     }
 
-    r->abandoned = abandoned;
+    r->pace = pace;
     *rows = r;
 
     return RON_OK;
@@ -433,7 +433,9 @@ ron_rows_links(ron_history_rows_t *r)
     status = RON_OK;
 
     for (i = 0; status == RON_OK && i < r->link_n; i += n) {
-        if (*r->abandoned) {
+        ron_history_pace_rest(r->pace);
+
+        if (*r->pace->abandoned) {
             return RON_AGAIN;
         }
 

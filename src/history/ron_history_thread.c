@@ -26,15 +26,13 @@
 
 struct ron_history_thread_s {
     ron_store_t         *store;
-    size_t               cache;
-    ron_reader_t        *reader;
+    ron_history_conf_t   conf;
     ron_thread_t        *thread;
     ron_mutex_t         *mutex;
     ron_cond_t          *cond;
     ron_history_t       *history;       /* under mutex, once it is open */
     bool                 stopping;
     _Atomic uint64_t     watermark;
-    _Atomic uint64_t     head;
     _Atomic int          status;
 };
 
@@ -53,8 +51,9 @@ static void ron_history_thread_free(ron_history_thread_t *t);
 
 
 ron_status_t
-ron_history_thread_start(const ron_store_conf_t *conf, size_t cache,
-    ron_history_thread_t **thread, ron_buf_t *why)
+ron_history_thread_start(const ron_store_conf_t *store,
+    const ron_history_conf_t *conf, ron_history_thread_t **thread,
+    ron_buf_t *why)
 {
     ron_status_t           status;
     ron_store_conf_t       own;
@@ -67,8 +66,8 @@ ron_history_thread_start(const ron_store_conf_t *conf, size_t cache,
         return RON_ENOMEM;
     }
 
-    t->cache = cache;
-    own = *conf;
+    t->conf = *conf;
+    own = *store;
     own.create = false;
     status = ron_store_open(&own, &t->store);
 
@@ -79,8 +78,6 @@ ron_history_thread_start(const ron_store_conf_t *conf, size_t cache,
         ron_buf_put_cstr(why, "a ledger in memory has no history");
         status = RON_ENOTFOUND;
 
-    } else {
-        status = ron_reader_open(t->store, &t->reader);
     }
 
     if (status == RON_OK) {
@@ -177,7 +174,7 @@ ron_history_turn(ron_history_thread_t *t, ron_history_t **history,
     ron_status_t  status;
 
     status = *history == NULL
-                 ? ron_history_open(t->store, t->cache, history, why)
+                 ? ron_history_open(t->store, &t->conf, history, why)
                  : RON_OK;
 
     ron_mutex_lock(t->mutex);
@@ -208,12 +205,7 @@ static void
 ron_history_report(ron_history_thread_t *t, const ron_history_t *history,
     ron_status_t status, const ron_buf_t *why)
 {
-    bool       changed;
-    ron_row_t  row;
-
-    if (ron_reader_head(t->reader, &row) == RON_OK) {
-        atomic_store(&t->head, row.seq + row.count - 1);
-    }
+    bool  changed;
 
     if (history != NULL) {
         atomic_store(&t->watermark, ron_history_watermark(history));
@@ -262,7 +254,6 @@ void
 ron_history_thread_stat(ron_history_thread_t *t, ron_history_stat_t *stat)
 {
     stat->watermark = atomic_load(&t->watermark);
-    stat->head = atomic_load(&t->head);
     stat->status = (ron_status_t) atomic_load(&t->status);
 }
 
@@ -314,7 +305,6 @@ ron_history_thread_free(ron_history_thread_t *t)
         ron_mutex_destroy(t->mutex);
     }
 
-    ron_reader_close(t->reader);
     ron_store_close(t->store);
     free(t);
 }

@@ -20,6 +20,8 @@ typedef struct {
     sqlite3_int64   off;            /* of what is gathered */
     size_t          pace;           /* SIZE_MAX: synced when SQLite says so */
     size_t          unsynced;
+    void          (*rest)(void *ctx);
+    void           *rest_ctx;
 } ron_wal_file_t;
 
 
@@ -129,6 +131,31 @@ ron_wal_find(const char *base, bool paced)
     made = ron_wal_make(vfs, name, paced);
 
     return made != NULL ? made : base;
+}
+
+
+void
+ron_wal_vfs_rest(sqlite3 *db, void (*rest)(void *ctx), void *ctx)
+{
+    sqlite3_file      *file;
+    ron_wal_file_t    *f;
+    static const int   which[] = {
+        SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_JOURNAL_POINTER
+    };
+
+    for (unsigned i = 0; i < ron_array_n(which); i++) {
+        file = NULL;
+
+        if (sqlite3_file_control(db, "main", which[i], &file) != SQLITE_OK
+            || file == NULL || file->pMethods != &ron_wal_methods)
+        {
+            continue;
+        }
+
+        f = (ron_wal_file_t *) file;
+        f->rest = rest;
+        f->rest_ctx = ctx;
+    }
 }
 
 
@@ -254,6 +281,10 @@ ron_wal_put(ron_wal_file_t *f, const void *data, size_t n, sqlite3_int64 off)
     if (rc == SQLITE_OK && f->unsynced >= f->pace) {
         f->unsynced = 0;
         rc = f->real->pMethods->xSync(f->real, SQLITE_SYNC_NORMAL);
+
+        if (f->rest != NULL) {
+            f->rest(f->rest_ctx);
+        }
     }
 
     return rc;

@@ -34,5 +34,11 @@ const char *ron_wal_vfs(const char *base);
  */
 const char *ron_wal_vfs_paced(const char *base);
 
+/*
+ * Calls `rest` whenever it has synced so much; the connection has read before,
+ * so that its log is open.
+ */
+void ron_wal_vfs_rest(sqlite3 *db, void (*rest)(void *ctx), void *ctx);
+
 
 #endif /* RON_WAL_VFS_H */

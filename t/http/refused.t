@@ -197,3 +197,10 @@ ron_history_cache lots;
 --- must_die
 --- error_log
 "ron_history_cache" directive invalid value
+
+=== TEST 26: history without any time
+--- main_config
+ron_history_share 0;
+--- must_die
+--- error_log
+value must be between 1 and 100

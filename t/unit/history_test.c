@@ -7,7 +7,7 @@
 #include "ron_test.h"
 #include "lib_ledger.h"
 #include "ron_entry.h"
-#include "ron_history.h"
+#include "ron_history_impl.h"
 #include "ron_log.h"
 #include "ron_port.h"
 
@@ -240,9 +240,9 @@ test_project(ledger_t *l)
 
     is_status(ron_history_peek(dir, &mark), RON_ENOTFOUND,
               "no history before it is made");
-    is_status(ron_history_open(store, RON_HISTORY_CACHE, &h, &why),
+    is_status(ron_history_open(store, &ron_history_usual, &h, &why),
               RON_OK, "opened");
-    is_status(ron_history_open(store, RON_HISTORY_CACHE, &second, &why),
+    is_status(ron_history_open(store, &ron_history_usual, &second, &why),
               RON_EFENCED, "a second projector is refused");
 
     ok(catch_up(h, 100, &status) > 20, "projected in many steps");
@@ -282,7 +282,7 @@ test_interleaved(ledger_t *l)
     ron_engine_stat_t   stat;
 
     ron_buf_init(&why, 0);
-    is_status(ron_history_open(store, RON_HISTORY_CACHE, &h, &why),
+    is_status(ron_history_open(store, &ron_history_usual, &h, &why),
               RON_OK, "opened again");
 
     for (unsigned i = 0; i < 60; i++) {
@@ -330,7 +330,7 @@ test_damaged(void)
     ledger_shell("rm -f '%s'/history.db-*; head -c 20000 /dev/urandom "
                  "> '%s'/history.db", dir, dir);
 
-    is_status(ron_history_open(store, RON_HISTORY_CACHE, &h, &why),
+    is_status(ron_history_open(store, &ron_history_usual, &h, &why),
               RON_OK, "garbage is replaced");
     (void) catch_up(h, 0, &status);
     is_status(status, RON_ENOTFOUND, "and built again");
@@ -341,7 +341,7 @@ test_damaged(void)
                  "> /dev/null; printf XXXXXXXXXXXXXXXX | dd of='%s'/history.db"
                  " bs=1 seek=4096 conv=notrunc 2> /dev/null", dir, dir);
 
-    is_status(ron_history_open(store, RON_HISTORY_CACHE, &h, &why),
+    is_status(ron_history_open(store, &ron_history_usual, &h, &why),
               RON_OK, "a damaged page is no obstacle");
     (void) catch_up(h, 0, &status);
     is_u64(ron_history_watermark(h), mark, "level again");
@@ -383,7 +383,8 @@ test_damaged_leaf(void)
               RON_ENOTFOUND, "there is none now");
 
     ron_buf_init(&why, 0);
-    RON_ASSERT(ron_history_open(store, RON_HISTORY_CACHE, &h, &why) == RON_OK);
+    RON_ASSERT(ron_history_open(store, &ron_history_usual, &h, &why)
+               == RON_OK);
     (void) catch_up(h, 0, &status);
     is_status(status, RON_ENOTFOUND, "it is built again");
     is_status(ron_history_account(r, ron_str("acc_01"), 0, 10, history_seq,
@@ -424,7 +425,8 @@ test_damaged_schema(void)
     ok(access(path, F_OK) != 0, "and the file is gone");
 
     ron_buf_init(&why, 0);
-    RON_ASSERT(ron_history_open(store, RON_HISTORY_CACHE, &h, &why) == RON_OK);
+    RON_ASSERT(ron_history_open(store, &ron_history_usual, &h, &why)
+               == RON_OK);
     (void) catch_up(h, 0, &status);
     is_status(ron_history_account(r, ron_str("acc_01"), 0, 10, history_seq,
                                   &history_seqs, &mark),
@@ -449,7 +451,7 @@ test_full(void)
 
     ron_buf_init(&why, 0);
     ledger_shell("rm -f '%s'/history.db*", dir);
-    is_status(ron_history_open(store, RON_HISTORY_CACHE, &h, &why),
+    is_status(ron_history_open(store, &ron_history_usual, &h, &why),
               RON_OK, "opened");
 
     (void) getrlimit(RLIMIT_FSIZE, &before);
@@ -492,7 +494,7 @@ test_thread(ledger_t *l)
     deleted = 0;
 
     is_status(ron_history_reader_open(dir, &reader), RON_OK, "a reader");
-    is_status(ron_history_thread_start(&conf, RON_HISTORY_CACHE, &t, &why),
+    is_status(ron_history_thread_start(&conf, &ron_history_usual, &t, &why),
               RON_OK, "the thread starts");
 
     for (unsigned i = 0; i < 100; i++) {
@@ -598,7 +600,7 @@ test_stop(ledger_t *l)
     ledger_shell("rm -f '%s'/history.db*", dir);
 
     for (unsigned i = 0; i < 12; i++) {
-        is_status(ron_history_thread_start(&conf, RON_HISTORY_CACHE, &t, &why),
+        is_status(ron_history_thread_start(&conf, &ron_history_usual, &t, &why),
               RON_OK, "start");
         ron_sleep_us((1000 + i * 17000) * (ms / 100));
 
@@ -617,7 +619,7 @@ test_stop(ledger_t *l)
        "its log is left to the next, not moved into the database");
 
     ron_engine_stat(l->en, &stat);
-    is_status(ron_history_thread_start(&conf, RON_HISTORY_CACHE, &t, &why),
+    is_status(ron_history_thread_start(&conf, &ron_history_usual, &t, &why),
               RON_OK, "once more");
 
     for (unsigned i = 0; i < 3000 && hs.watermark != stat.seq; i++) {
@@ -644,7 +646,7 @@ test_steps(ledger_t *l)
 
     ron_buf_init(&why, 0);
     ron_engine_stat(l->en, &stat);
-    RON_ASSERT(ron_history_open(store, RON_HISTORY_CACHE, &h, &why) == RON_OK
+    RON_ASSERT(ron_history_open(store, &ron_history_usual, &h, &why) == RON_OK
                && ron_history_reset(h, &why) == RON_OK);
     last = 0;
 
@@ -669,6 +671,74 @@ test_steps(ledger_t *l)
 }
 
 
+/* Works for so long, in small pieces; `l` grows meanwhile, or is NULL. */
+
+static void
+work(ron_history_pace_t *pace, unsigned ms, ledger_t *l)
+{
+    uint64_t  end, us;
+
+    us = 0;
+    pace->rested = 0;
+
+    while (us < ms * UINT64_C(1000)) {
+        if (l != NULL) {
+            RON_ASSERT(ledger_grow(l, 1));
+        }
+
+        ron_history_pace_begin(pace);
+        end = ron_clock_mono_us() + 1000;
+
+        while (ron_clock_mono_us() < end) {
+            /* void */
+        }
+
+        us += 1000;
+        ron_history_pace_rest(pace);
+    }
+}
+
+
+/* Three times as long as it worked, while the journal grows. */
+
+static void
+test_pace(ledger_t *l)
+{
+    _Atomic bool        abandoned;
+    ron_history_pace_t  pace;
+
+    abandoned = false;
+    memset(&pace, 0, sizeof(pace));
+    RON_ASSERT(ron_history_pace_open(&pace, store, 25, &abandoned) == RON_OK);
+
+    work(&pace, 50, NULL);
+    is_u64(pace.rested, 0, "no rest while the journal is level");
+
+    ron_sleep_us(100000);
+    work(&pace, 200, l);
+    ok(pace.rested > 300000, "rests while it grows: %llu ms of 200 of work",
+       (unsigned long long) pace.rested / 1000);
+
+    pace.reading = true;
+    work(&pace, 50, l);
+    is_u64(pace.rested, 0, "not while it reads the journal");
+    ok(pace.owed > 100000, "but owes it");
+
+    abandoned = true;
+    pace.reading = false;
+    ron_history_pace_rest(&pace);
+    is_u64(pace.rested, 0, "nor once it is to end");
+    ron_history_pace_close(&pace);
+
+    abandoned = false;
+    memset(&pace, 0, sizeof(pace));
+    RON_ASSERT(ron_history_pace_open(&pace, store, 100, &abandoned) == RON_OK);
+    work(&pace, 150, l);
+    is_u64(pace.rested, 0, "nor when all of the time is its own");
+    ron_history_pace_close(&pace);
+}
+
+
 /* A journal that lost its end, and one that has another past. */
 
 static void
@@ -686,7 +756,7 @@ test_cut(void)
                  "DELETE FROM journal WHERE seq = (SELECT max(seq) FROM "
                  "journal)\"", dir);
 
-    is_status(ron_history_open(mine, RON_HISTORY_CACHE, &h, &why),
+    is_status(ron_history_open(mine, &ron_history_usual, &h, &why),
               RON_ECORRUPT, "a journal that was cut is noticed");
     ok(why.len > 0 && strstr((const char *) why.data, "it was cut"),
        "and said");
@@ -694,7 +764,7 @@ test_cut(void)
     ron_buf_reset(&why);
     snprintf(other, sizeof(other), "'%s'/history.db*", dir);
     ledger_shell("rm -f %s", other);
-    is_status(ron_history_open(mine, RON_HISTORY_CACHE, &h, &why),
+    is_status(ron_history_open(mine, &ron_history_usual, &h, &why),
               RON_OK, "without history nobody knows");
     ron_history_close(h);
     ron_buf_free(&why);
@@ -736,6 +806,7 @@ main(void)
     test_full();
     test_thread(&l);
     test_stop(&l);
+    test_pace(&l);
     test_steps(&l);
     ledger_close(&l);
     test_cut();

@@ -1064,7 +1064,7 @@ main(int argc, char **argv)
     is_u64(r.head_size, stat.seq, "the head is published");
 
     store = open_store(dir);
-    is_status(ron_history_open(store, RON_HISTORY_CACHE, &history, &why),
+    is_status(ron_history_open(store, &ron_history_usual, &history, &why),
               RON_OK, "history");
 
     while (ron_history_step(history, 0, &why) == RON_OK) {
