@@ -181,6 +181,7 @@ for my $ledger ('sqlite', 'memory') {
     syswrite $front, $s->request_text('POST', '/v1/transfer',
         { %pay, amount_minor => '2', nonce => 10 }, key => 'far');
     $r = RonTest::read_response($front, 'POST');
+    close $front;       # else NGINX may wait for that, and log it afterwards
     is($r->{status}, 200, 'a payment from elsewhere') or diag($r->{body});
 
     my $txid = json_get($r->{body}, 'txid');

@@ -54,6 +54,7 @@ typedef struct {
     yajl_handle        yajl;
 
     const ron_json_t  *root;
+    size_t             end;             /* of the root, in the text */
     ron_str_t          name;            /* of the member whose value follows */
     size_t             depth;
     size_t             nodes_n;
@@ -65,6 +66,7 @@ typedef struct {
 
 static ron_status_t ron_json_run(ron_json_parser_t *p);
 static ron_status_t ron_json_syntax(ron_json_parser_t *p, bool at_end);
+static ron_status_t ron_json_rest(ron_json_parser_t *p, size_t off);
 static ron_json_limits_t ron_json_defaults(const ron_json_limits_t *lim);
 static int ron_json_fail(ron_json_parser_t *p, const char *reason,
     ron_str_t name, size_t off);
@@ -211,6 +213,7 @@ static ron_status_t
 ron_json_run(ron_json_parser_t *p)
 {
     bool              at_end;
+    size_t            end;
     yajl_status       status;
     yajl_alloc_funcs  funcs;
 
@@ -232,6 +235,7 @@ ron_json_run(ron_json_parser_t *p)
     }
 
     at_end = false;
+    end = p->text.len;
     status = yajl_status_ok;
 
     if (p->text.len != 0) {
@@ -242,6 +246,7 @@ ron_json_run(ron_json_parser_t *p)
 
     if (status == yajl_status_ok) {
         at_end = true;
+        end = (p->root != NULL) ? p->end : end;
         status = yajl_complete_parse(p->yajl);
     }
 
@@ -249,7 +254,27 @@ ron_json_run(ron_json_parser_t *p)
         return p->rc;
     }
 
-    return status == yajl_status_ok ? RON_OK : ron_json_syntax(p, at_end);
+    return status == yajl_status_ok ? ron_json_rest(p, end)
+                                    : ron_json_syntax(p, at_end);
+}
+
+
+/*
+ * A string that nobody ends is no token, so that yajl does not see it.  White
+ * space is what yajl takes for it.
+ */
+
+static ron_status_t
+ron_json_rest(ron_json_parser_t *p, size_t off)
+{
+    for ( /* void */ ; off < p->text.len; off++) {
+        if (memchr(" \t\n\v\f\r", p->text.data[off], 6) == NULL) {
+            return ron_json_refuse(p->err, "bytes after the value",
+                                   ron_null_str, off);
+        }
+    }
+
+    return RON_OK;
 }
 
 
@@ -340,6 +365,7 @@ ron_json_add(ron_json_parser_t *p, ron_json_kind_t kind, size_t off)
 
     if (p->depth == 0) {
         p->root = node;
+        p->end = yajl_get_bytes_consumed(p->yajl);
         return node;
     }
 
@@ -482,6 +508,7 @@ ron_json_on_array_end(void *ctx)
     ron_json_parser_t  *p = ctx;
 
     p->depth--;
+    p->end = yajl_get_bytes_consumed(p->yajl);
 
     return 1;
 }
@@ -529,6 +556,7 @@ ron_json_on_map_end(void *ctx)
     ron_json_parser_t  *p = ctx;
 
     object = p->levels[--p->depth].node;
+    p->end = yajl_get_bytes_consumed(p->yajl);
 
     if (object->n <= RON_JSON_SMALL_N) {
         return 1;
