@@ -580,6 +580,8 @@ static ngx_int_t
 ngx_http_ron_ledger_entries(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
     uint64_t              from, to;
+    ron_api_error_t       err;
+    ron_api_policy_t      policy;
     ngx_http_ron_task_t  *task;
 
     /* this shows everybody's entries */
@@ -588,6 +590,15 @@ ngx_http_ron_ledger_entries(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         return ngx_http_ron_refuse(r, RON_REASON_CAP_INVALID,
                                    "the capability is for some accounts or "
                                    "assets only", NULL);
+    }
+
+    ngx_http_ron_limit_policy(r, ctx, &policy);
+
+    if (ron_api_policy_read(&policy, ctx->cap, RON_CAP_ACT_READ, ron_null_str,
+                            ron_null_str, &err)
+        != RON_OK)
+    {
+        return ngx_http_ron_problem(r, &err);
     }
 
     if (ngx_http_ron_arg_u64(ctx, "from", 1, &from) != NGX_OK) {
@@ -839,6 +850,11 @@ ngx_http_ron_ledger_account_work(ngx_http_ron_task_t *task)
     if (rc == RON_ENOTFOUND) {
         return ngx_http_ron_task_refuse(task, RON_REASON_RETRY_LATER,
                                         "there is no history yet");
+    }
+
+    if (rc == RON_AGAIN) {
+        return ngx_http_ron_task_refuse(task, RON_REASON_RETRY_LATER,
+                                        "history is busy, or being mended");
     }
 
     return rc;

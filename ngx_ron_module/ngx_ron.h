@@ -221,6 +221,7 @@ void ngx_ron_admit_done(ron_admit_t queue);
  */
 ngx_uint_t ngx_ron_sample_due(const ron_service_stat_t *stat, uint64_t now_us,
     uint64_t *at_us);
+void ngx_ron_sample_counts(const ron_service_stat_t *stat);
 void ngx_ron_sample(const ron_service_stat_t *stat, uint64_t now_us);
 
 /* Has NGINX's logs go to the disk as they grow. */

@@ -744,6 +744,7 @@ ngx_ron_helper_publish(void)
     ron_mutex_unlock(ngx_ron_helper_mutex);
 
     ron_zone_beat_write(zone, &beat);
+    ngx_ron_sample_counts(&stat);
 
     if (due) {
         ngx_ron_sample(&stat, beat.beat_us);
@@ -814,7 +815,7 @@ ngx_ron_helper_project(ngx_log_t *log)
 
         ngx_ron_helper_history_cut = history.status == RON_ECORRUPT;
 
-        if (ngx_ron_zone()) {
+        if (ngx_ron_zone() && history.watermark != 0) {
             ron_metric_set(ngx_ron_zone(), ngx_ron_slot(),
                            RON_M_HISTORY_LAG, 0, 0, 0, 0,
                            stat.seq > history.watermark
@@ -894,6 +895,7 @@ ngx_ron_helper_exit(void)
     }
 
     ron_service_stat(ngx_ron_helper_service, &stat);
+    ngx_ron_sample_counts(&stat);
 
     /* told first and asked last: a sync of its log cannot be cut short */
 

@@ -10,8 +10,6 @@
 
 #define NGX_RON_MAGIC  0x726f6e31
 
-/* sun_path, less what the name is lengthened by before it is published */
-
 /* The helper binds a name of its own first: this, its pid and ".tmp". */
 #define NGX_RON_SOCKET_MAX  (sizeof(((struct sockaddr_un *) 0)->sun_path)     \
                              - sizeof(".4194304.tmp"))

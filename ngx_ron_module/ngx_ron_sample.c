@@ -57,18 +57,14 @@ ngx_ron_sample_due(const ron_service_stat_t *stat, uint64_t now_us,
 }
 
 
+/* Each time, and once more at the end: what is not told here is lost. */
+
 void
-ngx_ron_sample(const ron_service_stat_t *stat, uint64_t now_us)
+ngx_ron_sample_counts(const ron_service_stat_t *stat)
 {
-    uint32_t             slot;
     uint64_t             gaps;
-    ron_zone_t          *zone;
-    ngx_ron_conf_t      *rcf;
     ron_service_stat_t  *seen;
 
-    rcf = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle);
-    zone = ngx_ron_zone();
-    slot = ngx_ron_slot();
     seen = &ngx_ron_sample_seen;
     gaps = seen->gaps;
 
@@ -88,6 +84,19 @@ ngx_ron_sample(const ron_service_stat_t *stat, uint64_t now_us)
                          stat->balance_rejects, &seen->balance_rejects);
     ngx_ron_sample_delta(RON_M_AUTH_FAILURES_L, RON_D_PEER_CLASS_WORKER,
                          stat->auth_failures, &seen->auth_failures);
+}
+
+
+void
+ngx_ron_sample(const ron_service_stat_t *stat, uint64_t now_us)
+{
+    uint32_t         slot;
+    ron_zone_t      *zone;
+    ngx_ron_conf_t  *rcf;
+
+    rcf = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle);
+    zone = ngx_ron_zone();
+    slot = ngx_ron_slot();
 
     ron_metric_set(zone, slot, RON_M_LEDGER_SEQ, 0, 0, 0, 0, stat->seq);
     ron_metric_set(zone, slot, RON_M_LEDGER_BACKLOG, 0, 0, 0, 0,

@@ -78,6 +78,8 @@ is_code($s->get($balance . 'other', token => $till), 403, 'FORBIDDEN',
         'reading another');
 is_code($s->get('/ledger/accounts/other', token => $till), 403, 'FORBIDDEN',
         'also in the ledger');
+is_code($s->get('/ledger/entries?from=1', token => $till), 403, 'FORBIDDEN',
+        'and the entries of everybody');
 
 is_code($s->get('/v1/audit/stream', token => $_), 403, 'FORBIDDEN',
         'the operations of all accounts')

@@ -323,6 +323,10 @@ ron_history_connect(ron_history_t *h, ron_buf_t *why)
         ron_buf_printf(why, "%s/" RON_HISTORY_DB ": %s", h->dir,
                        h->db != NULL ? sqlite3_errmsg(h->db)
                                      : ron_status_name(status));
+
+        /* half of a connection is none: the next step begins anew */
+
+        ron_history_disconnect(h);
         return status;
     }
 
@@ -717,8 +721,8 @@ ron_history_step(ron_history_t *h, uint32_t max_n, ron_buf_t *why)
     /* Level: but is it still the same journal? */
 
     if (status == RON_ENOTFOUND) {
-        return ron_history_check(h, why) == RON_OK ? RON_ENOTFOUND
-                                                   : RON_ECORRUPT;
+        status = ron_history_check(h, why);
+        return status == RON_OK ? RON_ENOTFOUND : status;
     }
 
     if (rc == SQLITE_CORRUPT || rc == SQLITE_NOTADB) {
@@ -784,12 +788,8 @@ ron_history_project(ron_history_t *h)
     page = RON_OK;
 
     while (status == RON_OK && page == RON_OK && h->left != 0) {
-        h->pace.reading = true;
         page = ron_reader_rows(h->reader, h->seq + 1, RON_HISTORY_PAGE,
                                ron_history_row, h, &next);
-        h->pace.reading = false;
-
-        ron_history_pace_rest(&h->pace);
 
         if (page != RON_OK && page != RON_ENOTFOUND && page != RON_ECANCELED) {
             status = page;
@@ -835,6 +835,7 @@ ron_history_row(void *ctx, const ron_row_t *row)
         h->seq_chain = row->chain;
         h->time_ms = row->time_ms;
         h->left -= (uint32_t) ron_min(row->count, h->left);
+        ron_history_pace_rest(&h->pace);
     }
 
     return status;

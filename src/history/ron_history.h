@@ -20,8 +20,9 @@
  * idempotency keys nor capabilities are kept here.
  *
  * The projector is the only writer, by a lock on history.lock.  It reads the
- * journal in short transactions, writes at most so many entries in one of its
- * own, and starts over by itself when its file was deleted or is damaged.
+ * journal in short transactions, which are over when it looks at what it read,
+ * writes at most so many entries in one of its own, and starts over by itself
+ * when its file was deleted or is damaged.
  */
 
 #ifndef RON_HISTORY_H

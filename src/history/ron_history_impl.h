@@ -44,8 +44,6 @@ typedef struct {
     uint64_t             head;
     uint64_t             rested;        /* us, in all */
     bool                 grows;
-    bool                 reading;       /* the journal, whose log cannot start
-                                           over meanwhile: no time to rest */
 } ron_history_pace_t;
 
 ron_status_t ron_history_pace_open(ron_history_pace_t *pace,

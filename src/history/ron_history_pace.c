@@ -60,10 +60,6 @@ ron_history_pace_rest(void *ctx)
     pace->owed = ron_min(pace->owed, RON_HISTORY_OWED_MAX);
     pace->begun = now;
 
-    if (pace->reading) {
-        return;
-    }
-
     if (pace->reader != NULL && now - pace->looked >= RON_HISTORY_LOOK_US) {
         ron_history_pace_look(pace, now);
     }

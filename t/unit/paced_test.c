@@ -97,11 +97,18 @@ checkpoint(sqlite3 *db)
 }
 
 
+static void
+count(void *ctx)
+{
+    ++*(uint64_t *) ctx;
+}
+
+
 int
 main(void)
 {
     char         dir[200];
-    uint64_t     least;
+    uint64_t     least, rests;
     sqlite3     *db, *other;
     const char  *paced;
 
@@ -130,15 +137,20 @@ main(void)
 
     db = open_with(paced, "");
     other = open_with(VFS_NAME, "");
+    rests = 0;
+    ron_wal_vfs_rest(db, count, &rests);
     vfs_heal();
     is_u64(fill(db), SQLITE_OK, "8 MB again");
     ok(vfs_count(VFS_SYNC, VFS_WAL) >= least, "in %u pieces",
        (unsigned) vfs_count(VFS_SYNC, VFS_WAL));
+    ok(rests >= least, "with a rest after each");
     is_u64(rows(other), 2 * ROWS, "of which another reader sees all");
     is_u64(vfs_count(VFS_SYNC, VFS_DB), 0, "none of it in the database");
+    rests = 0;
     is_u64(checkpoint(db), SQLITE_OK, "which it is copied to");
     ok(vfs_count(VFS_SYNC, VFS_DB) >= least, "in %u pieces",
        (unsigned) vfs_count(VFS_SYNC, VFS_DB));
+    ok(rests >= least, "with a rest after each");
 
     /* a sync that fails, of the log and of the database */
 
