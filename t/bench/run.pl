@@ -338,15 +338,17 @@ sub census {
     return \%all;
 }
 
+# A process that took the place of another began with nothing.
 sub spent {
     my ($before, $after) = @_;
 
     my %spent;
 
     for my $name (keys %$after) {
-        $spent{$name}{cpu} = ($after->{$name}{cpu} // 0)
-                             - ($before->{$name}{cpu} // 0)
-            if defined $after->{$name}{cpu};
+        my $cpu = $after->{$name}{cpu};
+        my $was = $before->{$name}{cpu} // 0;
+
+        $spent{$name}{cpu} = $cpu - ($was <= $cpu ? $was : 0) if defined $cpu;
         $spent{$name}{$_} = $after->{$name}{$_}
             for grep { defined $after->{$name}{$_} } qw(rss pss);
     }
