@@ -23,8 +23,7 @@
 
 
 static uint8_t       *clean, *copy;
-static uint64_t       seqs[ROWS + 1];
-static ron_hash_t     states[ROWS + 1];
+static ledger_past_t  past;
 static ron_signer_t  *signer;
 
 
@@ -96,9 +95,8 @@ decide(ron_engine_t *en, unsigned i)
 static void
 setup(void)
 {
-    ron_buf_t           why;
-    ron_engine_t       *en;
-    ron_engine_stat_t   stat;
+    ron_buf_t      why;
+    ron_engine_t  *en;
 
     RON_ASSERT(ron_signer_parse(ron_str(PRIVATE), &signer) == RON_OK);
     clean = aligned_alloc(4096, REGION);
@@ -110,13 +108,11 @@ setup(void)
     RON_ASSERT(start(clean, true, &en, &why) == RON_OK);
     RON_ASSERT(ron_engine_follow(en, 4096, &why) == RON_ENOTFOUND);
     RON_ASSERT(ron_engine_acquire(en, &why) == RON_OK);
-    ledger_state(en, &states[0]);
+    ledger_past_add(&past, en);
 
     for (unsigned i = 0; i < ROWS; i++) {
         decide(en, i);
-        ron_engine_stat(en, &stat);
-        seqs[i + 1] = stat.seq;
-        ledger_state(en, &states[i + 1]);
+        ledger_past_add(&past, en);
     }
 
     ron_engine_close(en);
@@ -166,27 +162,6 @@ edit(fuzz_t *f, bool *head)
 }
 
 
-static unsigned
-where(ron_engine_t *en)
-{
-    unsigned           row;
-    ron_hash_t         state;
-    ron_engine_stat_t  stat;
-
-    ron_engine_stat(en, &stat);
-
-    for (row = 0; row < ROWS && seqs[row] != stat.seq; row++) {
-        /* void */
-    }
-
-    RON_ASSERT(seqs[row] == stat.seq);
-    ledger_state(en, &state);
-    RON_ASSERT(ron_hash_eq(&state, &states[row]));
-
-    return row;
-}
-
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
@@ -214,11 +189,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         } while (status == RON_OK);
 
         if (status == RON_ENOTFOUND) {
-            row = where(en);
+            row = ledger_past_find(&past, en);
             status = ron_engine_acquire(en, &why);
 
             if (status == RON_OK) {
-                row = where(en);
+                row = ledger_past_find(&past, en);
                 RON_ASSERT(row == ROWS || head);
             }
         }

@@ -40,8 +40,7 @@ static file_t         files[FILES];
 static unsigned       file_n;
 static file_t        *db;
 static uint8_t       *image;
-static uint64_t       seqs[ROWS + 1];
-static ron_hash_t     states[ROWS + 1];
+static ledger_past_t  past;
 static ron_signer_t  *signer;
 
 
@@ -119,21 +118,18 @@ place_gone(void)
 static void
 setup(void)
 {
-    ledger_t           l;
-    ron_engine_stat_t  stat;
+    ledger_t  l;
 
     RON_ASSERT(ron_signer_parse(ron_str(PRIVATE), &signer) == RON_OK);
     snprintf(place, sizeof(place), "%s/ron-fuzz-store-XXXXXX",
              access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     RON_ASSERT(mkdtemp(place) != NULL && atexit(place_gone) == 0
                && ledger_open(&l, place, signer));
-    ledger_state(l.en, &states[0]);
+    ledger_past_add(&past, l.en);
 
-    for (unsigned i = 1; i <= ROWS; i++) {
+    for (unsigned i = 0; i < ROWS; i++) {
         RON_ASSERT(ledger_grow(&l, 1));
-        ron_engine_stat(l.en, &stat);
-        seqs[i] = stat.seq;
-        ledger_state(l.en, &states[i]);
+        ledger_past_add(&past, l.en);
     }
 
     ron_engine_sign(l.en, true);
@@ -372,27 +368,6 @@ read_all(fuzz_t *f, ron_store_t *store)
 }
 
 
-static unsigned
-where(ron_engine_t *en)
-{
-    unsigned           row;
-    ron_hash_t         state;
-    ron_engine_stat_t  stat;
-
-    ron_engine_stat(en, &stat);
-
-    for (row = 0; row < ROWS && seqs[row] != stat.seq; row++) {
-        /* void */
-    }
-
-    RON_ASSERT(seqs[row] == stat.seq);
-    ledger_state(en, &state);
-    RON_ASSERT(ron_hash_eq(&state, &states[row]));
-
-    return row;
-}
-
-
 static void
 follow(fuzz_t *f)
 {
@@ -420,10 +395,10 @@ follow(fuzz_t *f)
         } while (status == RON_OK);
 
         if (status == RON_ENOTFOUND) {
-            (void) where(en);
+            (void) ledger_past_find(&past, en);
 
             if (ron_engine_acquire(en, &why) == RON_OK) {
-                RON_ASSERT(where(en) == ROWS);
+                RON_ASSERT(ledger_past_find(&past, en) == ROWS);
             }
         }
 

@@ -98,7 +98,7 @@ ledger_hash(void *ctx, const ron_balance_t *b)
 }
 
 
-void
+static void
 ledger_state(ron_engine_t *en, ron_hash_t *hash)
 {
     ron_blake3_t  h;
@@ -106,6 +106,39 @@ ledger_state(ron_engine_t *en, ron_hash_t *hash)
     ron_blake3_init(&h);
     RON_ASSERT(ron_engine_each_balance(en, ledger_hash, &h) == RON_OK);
     ron_blake3_final(&h, hash);
+}
+
+
+void
+ledger_past_add(ledger_past_t *past, ron_engine_t *en)
+{
+    ron_engine_stat_t  stat;
+
+    RON_ASSERT(past->n < LEDGER_PAST_MAX);
+    ron_engine_stat(en, &stat);
+    past->seq[past->n] = stat.seq;
+    ledger_state(en, &past->state[past->n++]);
+}
+
+
+unsigned
+ledger_past_find(const ledger_past_t *past, ron_engine_t *en)
+{
+    unsigned           i;
+    ron_hash_t         state;
+    ron_engine_stat_t  stat;
+
+    ron_engine_stat(en, &stat);
+
+    for (i = 0; i < past->n && past->seq[i] != stat.seq; i++) {
+        /* void */
+    }
+
+    RON_ASSERT(i < past->n);
+    ledger_state(en, &state);
+    RON_ASSERT(ron_hash_eq(&state, &past->state[i]));
+
+    return i;
 }
 
 

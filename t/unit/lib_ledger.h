@@ -32,8 +32,20 @@ bool ledger_open(ledger_t *l, const char *dir, const ron_signer_t *signer);
 bool ledger_grow(ledger_t *l, unsigned batches);
 void ledger_close(ledger_t *l);
 
-/* A hash of every balance, nonce and version. */
-void ledger_state(ron_engine_t *en, ron_hash_t *hash);
+#define LEDGER_PAST_MAX  32
+
+
+/* Where a ledger was after each commit; the first place is the empty one. */
+typedef struct {
+    unsigned    n;
+    uint64_t    seq[LEDGER_PAST_MAX];
+    ron_hash_t  state[LEDGER_PAST_MAX]; /* every balance, nonce, version */
+} ledger_past_t;
+
+void ledger_past_add(ledger_past_t *past, ron_engine_t *en);
+
+/* Which of them this one is; asserts that it is one. */
+unsigned ledger_past_find(const ledger_past_t *past, ron_engine_t *en);
 
 /* A directory for tests: "<TMPDIR>/ron-<name>-<pid>", emptied. */
 void ledger_dir(const char *name, char *dir, size_t size);
