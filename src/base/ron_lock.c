@@ -96,7 +96,7 @@ ron_lock_wait_for(ron_lock_id_t lock)
 static _Noreturn void
 ron_lock_wrong(const char *what, ron_lock_id_t held)
 {
-    fprintf(stderr, "ngx_ron: lock order: %s, with \"%s\" (order %u) held\n",
+    fprintf(stderr, "ron: lock order: %s, with \"%s\" (order %u) held\n",
             what, ron_lock_info(held)->name,
             (unsigned) ron_lock_info(held)->order);
     fflush(stderr);

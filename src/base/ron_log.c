@@ -78,5 +78,5 @@ ron_log_stderr(void *ctx, ron_log_level_t level, const char *line)
 {
     (void) ctx;
 
-    fprintf(stderr, "ngx_ron: [%s] %s\n", ron_log_levels[level], line);
+    fprintf(stderr, "ron: [%s] %s\n", ron_log_levels[level], line);
 }

@@ -451,7 +451,7 @@ sub gate {
     } grep { /\[(?:alert|emerg)\]|Sanitizer|runtime error/ }
       split /\n/, $self->log;
 
-    push @bad, grep { /ngx_ron: lock order: / } split /\n/, $self->log;
+    push @bad, grep { /\bron: lock order: / } split /\n/, $self->log;
     $self->secrets;
 
     ok(!@bad, 'no alert in the error log') or diag(join "\n", @bad);

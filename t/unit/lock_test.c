@@ -150,7 +150,7 @@ test_order(void)
             wrong += j > i;
 
             (void) snprintf(want, sizeof(want),
-                            "ngx_ron: lock order: \"%s\" (order %u) is taken, "
+                            "ron: lock order: \"%s\" (order %u) is taken, "
                             "with \"%s\" (order %u) held\n",
                             ron_lock_info(two[1])->name,
                             (unsigned) ron_lock_info(two[1])->order,
@@ -239,7 +239,7 @@ test_conditions(void)
     ok(!aborts(wait_alone, NULL, text, sizeof(text)),
        "a condition is waited for with its own lock: %s", text);
     ok(aborts(wait_holding, NULL, text, sizeof(text))
-       && strcmp(text, "ngx_ron: lock order: a wait for a condition of "
+       && strcmp(text, "ron: lock order: a wait for a condition of "
                        "\"tags\" (order 25), with \"engine\" (order 10) "
                        "held\n") == 0,
        "and with no other: %s", text);
@@ -468,7 +468,7 @@ test_waits(void)
         ok(!aborts(wait_without, &c, text, sizeof(text)),
            "%s is waited for, holding nothing", c.name);
 
-        (void) snprintf(want, sizeof(want), "ngx_ron: lock order: a wait for "
+        (void) snprintf(want, sizeof(want), "ron: lock order: a wait for "
                         "%s, with \"history\" (order 30) held\n", c.name);
 
         ok(aborts(wait_with, &c, text, sizeof(text)), "and not with a lock");
