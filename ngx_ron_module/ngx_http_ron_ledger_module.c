@@ -581,7 +581,6 @@ ngx_http_ron_ledger_entries(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
     uint64_t              from, to;
     ron_api_error_t       err;
-    ron_api_policy_t      policy;
     ngx_http_ron_task_t  *task;
 
     /* this shows everybody's entries */
@@ -592,10 +591,7 @@ ngx_http_ron_ledger_entries(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
                                    "assets only", NULL);
     }
 
-    ngx_http_ron_limit_policy(r, ctx, &policy);
-
-    if (ron_api_policy_read(&policy, ctx->cap, RON_CAP_ACT_READ, ron_null_str,
-                            ron_null_str, &err)
+    if (ngx_http_ron_limit_read(r, ctx, ron_null_str, ron_null_str, &err)
         != RON_OK)
     {
         return ngx_http_ron_problem(r, &err);

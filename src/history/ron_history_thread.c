@@ -77,7 +77,6 @@ ron_history_thread_start(const ron_store_conf_t *store,
     } else if (ron_store_dir(t->store) == NULL) {
         ron_buf_put_cstr(why, "a ledger in memory has no history");
         status = RON_ENOTFOUND;
-
     }
 
     if (status == RON_OK) {
