@@ -267,6 +267,7 @@ sub judge {
                    . "\n--- got:\n" . substr $got, 0, 1500;
     };
     my $rest = $got;
+    my $answers = 0;
 
     while (length $rest) {
         my ($head, $body) = split /\r\n\r\n/, $rest, 2;
@@ -284,15 +285,24 @@ sub judge {
         $status{"gzip $code"}++ if $sent =~ /^Content-Encoding: gzip\r\n\r\n/m;
         $body = '' unless defined $body;
 
+        # what it announces comes behind it
+        if ($code eq '100') {
+            $rest = $body;
+            next;
+        }
+
+        # of all requests only the first one can have become a HEAD
+        my $bare = $sent =~ /\AHEAD/ && !$answers++;
+
         if ($head =~ /^Content-Length: (\d+)/mi) {
-            my $len = $sent =~ /\AHEAD/ || $code eq '304' ? 0 : $1;
+            my $len = $bare || $code eq '304' ? 0 : $1;
             $rest = substr $body, $len <= length $body ? $len : length $body;
             $body = substr $body, 0, $len;
+        } elsif (!$bare && $head =~ /^Transfer-Encoding: chunked/mi) {
+            ($body, $rest) = unchunked($body);
         } else {
             $rest = '';
         }
-
-        $rest = '' if $sent =~ /HEAD/;
 
         if ($code =~ /^20[07]$/) {
             $say->('a body that is no gzip member, or too much of one')
@@ -306,7 +316,7 @@ sub judge {
             next;
         }
 
-        next if $code =~ /^(?:100|304)$/ || $sent =~ /HEAD/;
+        next if $code eq '304' || $bare;
 
         my ($name) = $body =~ /"code":"(\w*)"/;
         my ($why) = $body =~ /"reason":"(\w*)"/;
@@ -324,6 +334,22 @@ sub judge {
 
         $say->('an internal error') if $code eq '500';
     }
+}
+
+# A chunked body, and what comes behind it.
+sub unchunked {
+    my ($rest) = @_;
+
+    my $body = '';
+
+    while ($rest =~ s/\A([0-9a-f]+)\r\n//i) {
+        my $len = hex $1;
+        $body .= substr $rest, 0, $len;
+        $rest = length $rest > $len + 2 ? substr $rest, $len + 2 : '';
+        last if $len == 0;
+    }
+
+    return ($body, $rest);
 }
 
 # Server batches of NDJSON say from where to where.
