@@ -87,6 +87,14 @@ LOCK_LIBS  := $(addprefix -Wl$(comma)-u$(comma),ron_mutex_lock ron_log \
               $(abspath $(LOCK_LIB))
 LOCK_CHECK ?=
 
+# AGAIN=n, for `make bench`: a module that hashes and signs n times more.
+
+AGAIN      ?=
+AGAIN_OBJ  := $(BUILD)/t/bench/again.o
+AGAIN_LIBS := $(abspath $(AGAIN_OBJ)) \
+              $(addprefix -Wl$(comma)--wrap=ron_,digest_leaf digest_node \
+                digest_nodes blake3 blake3_update blake3_final note_sign)
+
 RONCTL   := $(if $(CTL_SRC),$(BUILD)/ronctl)
 MODULE   := $(if $(and $(wildcard config),$(wildcard ngx_ron_module/*.c)),\
                  $(BUILD)/ngx_ron_module.so)
@@ -125,7 +133,7 @@ endif
 $(BUILD)/flags.list: TEXT = $(CC) $(ALL_CFLAGS)
 $(BUILD)/lib.list: TEXT = $(LIB_SRC)
 
-$(BUILD)/module.list: TEXT = $(NGINX_SRC) $(LOCK_CHECK)
+$(BUILD)/module.list: TEXT = $(NGINX_SRC) $(LOCK_CHECK) $(AGAIN)
 
 $(BUILD)/flags.list $(BUILD)/lib.list $(BUILD)/module.list: FORCE
 	@mkdir -p $(@D)
@@ -178,6 +186,10 @@ endif
 
 # ---- the NGINX module ------------------------------------------------------
 
+$(AGAIN_OBJ): t/bench/again.c $(BUILD)/flags.list $(BUILD)/module.list
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(ALL_CFLAGS) -DRON_AGAIN_TIMES=$(AGAIN) -MMD -MP -c $< -o $@
+
 # NGINX_SRC is a source tree of the NGINX that will load the module; empty, it
 # is the one that Debian's nginx-dev ships, with the flags of Debian's nginx.
 
@@ -185,9 +197,11 @@ NGINX_SRC ?=
 
 $(BUILD)/ngx_ron_module.so: config $(BUILD)/libron.a $(BLAKE3_LIB) \
         $(BUILD)/module.list $(if $(LOCK_CHECK),$(LOCK_LIB)) \
+        $(if $(AGAIN),$(AGAIN_OBJ)) \
         $(wildcard ngx_ron_module/*) $(wildcard src/*/*.h) tools/module.sh tools/commit.sh
 	$(call say,MOD)RON_BLAKE3_CFLAGS='$(BLAKE3_CFLAGS)' RON_BLAKE3_LIBS='$(BLAKE3_LIBS)' \
 	    RON_LOCK_LIBS='$(if $(LOCK_CHECK),$(LOCK_LIBS))' \
+	    RON_AGAIN_LIBS='$(if $(AGAIN),$(AGAIN_LIBS))' \
 	    CC='$(CC)' tools/module.sh '$(BUILD)' '$(NGINX_SRC)'
 
 
@@ -344,6 +358,8 @@ ROUNDS ?=
 bench:                       ## beside a floor and peers; QUICK=1: 3 minutes
 	@tools/deps.sh build bench
 	@$(MAKE) --no-print-directory ctl module
+	@$(MAKE) --no-print-directory module AGAIN=4 BUILD=$(BUILD)/again \
+	    BLAKE3_DIR=$(abspath $(BUILD))
 	@t/bench/run.pl $(if $(QUICK),--quick) \
 	    $(if $(ROUNDS),--rounds $(ROUNDS)) $(BENCH_ARGS)
 

@@ -45,6 +45,8 @@ sub rounds {
               ron => { 'transfer/1' => case(4_000 * $f, 250, 900),
                        map { ("transfer/$_" => case($ours * $our_speed[$n], 1000, 2500)) }
                        64, 128, 256 },
+              again => { 'transfer/128' => case($ours * $our_speed[$n] / 1.2,
+                                                1000, 2500) },
           } }
     } 0 .. 2 ];
 }
@@ -75,6 +77,8 @@ is(sprintf('%.3f', goal($s, qr/floor, best/)->[1]), '0.600',
 is(sprintf('%.3f', goal($s, qr/floor at 64/)->[1]), '0.600', 'at 64 too');
 is(sprintf('%.3f', goal($s, qr/1 connection/)->[1]),
    sprintf('%.3f', 250 / 130), 'latency beside sync and floor');
+is(sprintf('%.3f', goal($s, qr/hashing/)->[1]), '0.050',
+   'a fifth slower with four times more of it');
 is(goal($s, qr/Lua/), undef, 'what was not measured is no goal');
 is((goal_row(goal($s, qr/floor, best/)))[3], 'yes', 'a goal that is held');
 is((goal_row(goal(summary(rounds(40_000, 4000, 5000, 6000)),

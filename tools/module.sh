@@ -46,7 +46,7 @@ fi
 
 state=$(
     echo "$tree" "$CC" "${flags[@]}" "${RON_BLAKE3_LIBS:-}" \
-        "${RON_LOCK_LIBS:-}"
+        "${RON_LOCK_LIBS:-}" "${RON_AGAIN_LIBS:-}"
     cksum "$top/config" "$tree/src/core/nginx.h"
     cd "$top" && find src ngx_ron_module -type f -name '*.[ch]' | LC_ALL=C sort
 )

@@ -6,6 +6,8 @@
 #                    [--dir DIR] [--workers N] [--docs DIR] [--keep] [--parts]
 #                    [--entries N]
 #
+# `again` is this server with a module that hashes and signs four times more.
+#
 # A round calibrates the disk and then measures every case once; cases of
 # the same kind follow each other, so that what the machine does meanwhile
 # falls on all of them.  Figures are medians over the rounds, ratios are
@@ -117,7 +119,7 @@ sub answers {
     die "bench: $url does not answer\n";
 }
 
-# A configuration of an nginx from its template.
+# A configuration of an nginx from its template; %more goes into it.
 sub nginx_conf {
     my ($name, $template, %more) = @_;
 
@@ -158,8 +160,12 @@ sub start_floor {
     start_nginx('floor', nginx_conf('floor', "$here/floor.conf.in"), '/');
 }
 
+# Ours, or ours with a module of another build.
 sub start_ron {
-    my ($dir, $port, $text) = nginx_conf('ron', "$top/conf/nginx.conf.in");
+    my ($name, $from) = @_;
+
+    my ($dir, $port, $text) = nginx_conf($name, "$top/conf/nginx.conf.in",
+                                         MODULE => "$from/ngx_ron_module.so");
 
     # what the floor has too, and a stream as long as it likes
 
@@ -167,9 +173,9 @@ sub start_ron {
     $text =~ s/(ron_zone\s)/ron_ledger_stream_max 0;\n    $1/;
 
     must('making keys', "$ronctl keys new $dir/ron.keys dev >/dev/null");
-    start_nginx('ron', $dir, $port, $text, '/readyz');
-    $server{ron}{keys} = "$dir/ron.keys";
-    $server{ron}{ledger} = "$dir/ledger";
+    start_nginx($name, $dir, $port, $text, '/readyz');
+    $server{$name}{keys} = "$dir/ron.keys";
+    $server{$name}{ledger} = "$dir/ledger";
 }
 
 sub start_lua {
@@ -286,7 +292,7 @@ sub stop {
 END {
     my $code = $?;
     local $SIG{INT} = 'IGNORE';
-    stop($_) for qw(lua redis postgres floor ron);
+    stop($_) for qw(lua redis postgres floor again ron);
     remove_tree($o{dir}) if !$o{keep} && $o{dir} =~ m{/ron-bench};
     $? = $code;
 }
@@ -368,7 +374,7 @@ sub http_case {
                '--run', $ACCOUNTS[0],
                $s->{keys} ? ('--keys', $s->{keys}) : ('--token', 'x' x 80),
                @args);
-    my $seq = $who eq 'ron' ? height() : 0;
+    my $seq = $s->{ledger} ? height($who) : 0;
     my @pids = ($s->{pid}, $who eq 'lua' ? $server{redis}{pid} : ());
     my @before = map { census($_) } @pids;
     my $text = capture(@cmd);
@@ -387,13 +393,13 @@ sub http_case {
     # what history has left to do is of this case, and nobody after it shares
     # the machine with that
 
-    if ($who eq 'ron') {
-        $r->{history} = level();
-        $r->{seq} = height();
+    if ($s->{ledger}) {
+        $r->{history} = level($who);
+        $r->{seq} = height($who);
     }
 
     $r->{spent} = [ map { spent($before[$_], census($pids[$_])) } 0 .. $#pids ];
-    acknowledged($case, $seq, $r) if $who eq 'ron';
+    acknowledged($who, $case, $seq, $r) if $s->{ledger};
 
     return $r;
 }
@@ -451,20 +457,22 @@ sub capture {
 }
 
 sub height {
+    my ($who) = @_;
+
     my $info = decode_json(
-        capture($ronctl, 'ledger', 'info', '--json', $server{ron}{ledger}));
+        capture($ronctl, 'ledger', 'info', '--json', $server{$who}{ledger}));
 
     return $info->{seq};
 }
 
 sub acknowledged {
-    my ($case, $before, $r) = @_;
+    my ($who, $case, $before, $r) = @_;
 
     my $writes = $case =~ /^(?:balance|proof)/ ? 0 : $r->{acknowledged};
     my $want = $before + $writes + $r->{setup_acknowledged};
-    my $have = height();
+    my $have = height($who);
 
-    problem("$case: the journal has $have entries and $want were "
+    problem("$who $case: the journal has $have entries and $want were "
             . 'acknowledged') if $have != $want;
 }
 
@@ -520,7 +528,8 @@ sub cases {
 
     for my $c (1, 64, 128, 256) {
         my @at = ('--connections', $c, '--workload', 'transfer');
-        push @cases, map { [ $_, "transfer/$c", @at ] } qw(floor ron lua);
+        push @cases, map { [ $_, "transfer/$c", @at ] }
+            'floor', 'ron', ('again') x ($c == 128), 'lua';
         push @cases, [ 'postgres', "transfer/$c", $c ];
     }
 
@@ -561,7 +570,8 @@ sub round {
            $sync->{fdatasync_per_s}, $sync->{p50_us};
 
     measure(\%round, @cases);
-    after(\%round) if $server{ron};
+    after('ron', \%round) if $server{ron};
+    after('again', {}) if $server{again};
     push @rounds, \%round;
 }
 
@@ -571,20 +581,20 @@ sub long {
 
     printf "filling the ledger up to %d entries\n", $o{entries};
 
-    while (!@problems && height() < $o{entries}) {
+    while (!@problems && height('ron') < $o{entries}) {
         http_case('ron', 'filling', '--connections', 16, '--workload',
                   'batch') or return;
     }
 
     return if @problems;
 
-    after($round);
+    after('ron', $round);
     measure($round,
             [ 'ron', 'transfer-long/128', '--connections', 128 ],
             [ 'ron', 'open-long/128', '--connections', 128, '--rate',
               'best' ],
             [ 'ron', 'kill-long/128', '--connections', 128 ]);
-    after($round);
+    after('ron', $round);
 }
 
 # The same ledger, when it has many accounts, beside payments between some.
@@ -605,7 +615,7 @@ sub wide {
                 [ 'ron', 'kill-wide/128', @many, '--no-setup' ]);
     }
 
-    after($rounds[-1]) if !@problems;
+    after('ron', $rounds[-1]) if !@problems;
 }
 
 # An open loop goes at 70 % of the best rate before it.
@@ -678,11 +688,13 @@ sub cpu_parts {
 
 # How far history is behind, and how long it takes until it is not.
 sub level {
+    my ($who) = @_;
+
     my $begin = time;
     my $lag;
 
     while (time - $begin < 300) {
-        my ($now) = `curl -s $server{ron}{url}/metrics`
+        my ($now) = `curl -s $server{$who}{url}/metrics`
                     =~ /^ledger_history_lag_entries\S* (\d+)/m;
         $lag //= $now // 0;
         last if !$now;
@@ -694,13 +706,14 @@ sub level {
 
 # Is all that was written right?
 sub after {
-    my ($round) = @_;
+    my ($who, $round) = @_;
 
     my $v = decode_json(capture($ronctl, 'ledger', 'verify', '--json',
-                                $server{ron}{ledger}));
+                                $server{$who}{ledger}));
     $round->{verify} = { ok => $v->{ok} ? 1 : 0, seq => $v->{seq},
                          per_s => $v->{entries_per_s} };
-    problem('the ledger does not verify: ' . ($v->{why} // '?')) if !$v->{ok};
+    problem("$who: the ledger does not verify: " . ($v->{why} // '?'))
+        if !$v->{ok};
 
     printf "  %d entries verified, %s\n", $v->{seq},
            $v->{ok} ? 'all is well' : 'SOMETHING IS WRONG';
@@ -733,7 +746,8 @@ printf "%s, %d cores, %d worker(s), load %s before it begins\n",
        @$machine{qw(cpu cores workers load)};
 
 start_floor() if $need{floor} || $need{wrk};
-start_ron() if $need{ron};
+start_ron('ron', $build) if $need{ron};
+start_ron('again', "$build/again") if $need{again};
 start_lua() if $need{lua};
 start_postgres() if $need{postgres};
 
