@@ -37,6 +37,7 @@ sub rounds {
         my $f = $speed[$n];
         { sync => { fdatasync_per_s => $syncs[$n], p50_us => 100,
                     max_us => 900 },
+          stalls => { percent => 0.1 + $n / 10, max_ms => 2 + $n },
           verify => { ok => 1, seq => 10 },
           case => {
               floor => { 'transfer/1' => case(30_000 * $f, 30, 60),
@@ -91,6 +92,12 @@ is_deeply(summary(rounds(60_000, 2000, 2100, 2200))->{doubts},
           [ 'the disk makes fewer than 3 000 fdatasync/s' ], 'a slow disk');
 like(summary(rounds(60_000, 3000, 4000, 9000))->{doubts}[0], qr/twofold/,
      'an unsteady one');
+
+my $unsteady = rounds(60_000, 4000, 4000, 4000);
+$unsteady->[1]{stalls} = $unsteady->[2]{stalls} = { percent => 2, max_ms => 20 };
+is_deeply(summary($unsteady)->{doubts},
+          [ 'the machine itself stood still for 2.0 % of the time, up to 20 ms'
+            . ' at once: no p99 can be better' ], 'and a machine with stalls');
 like(bench_table(summary(rounds(60_000, 2000, 2100, 2200))),
      qr/ONLY RATIOS COUNT/, 'are said');
 like(bench_table(summary(rounds(60_000, 4000, 4000, 4000), 'lost one')),

@@ -169,11 +169,18 @@ sub bench_summary {
     push @why, 'the disk makes fewer than 3 000 fdatasync/s' if $sync < 3000;
     push @why, 'its rate moved more than twofold between rounds'
         if spread(@syncs) > 100;
+    my $still = median(map { $_->{stalls}{percent} } @$rounds);
+    my $longest = (sort { $b <=> $a } map { $_->{stalls}{max_ms} } @$rounds)[0];
+
+    push @why, sprintf('the machine itself stood still for %.1f %% of the time, '
+                       . 'up to %.0f ms at once: no p99 can be better', $still,
+                       $longest) if $still > 0.5;
     push @why, "the machine did other work too: load $machine->{load} before "
                . 'the first round' if $machine->{load} > 1;
 
     return { rounds => $rounds, machine => $machine, problems => $problems,
              how => $how, sync => $sync, sync_spread => spread(@syncs),
+             still => $still, still_max => $longest,
              sync_p50 => median(map { $_->{sync}{p50_us} } @$rounds),
              sync_max => median(map { $_->{sync}{max_us} } @$rounds),
              doubts => \@why, goals => [ goals($rounds) ] };
@@ -285,7 +292,7 @@ sub page {
     my $doubt = @{ $s->{doubts} }
         ? "**Only ratios count here:**\n\n"
           . join("\n", map { "* $_" } @{ $s->{doubts} })
-        : 'The disk was fast and steady enough for figures to count too.';
+        : 'Disk and machine were steady enough for figures to count too.';
     my $text = <<"END";
 # Benchmarks
 
@@ -295,6 +302,7 @@ Written by `make bench` on $m->{date}; what is compared and why it is fair is in
 * $m->{cpu}, $m->{cores} cores, $m->{memory_mib} MiB, Linux $m->{kernel}, nginx $m->{nginx}
 * $m->{workers} worker(s) for every server; the load generator runs on the same machine
 * $n round(s) of $s->{how}{seconds} s a case, interleaved; medians, and (max - min) / median as spread
+* the machine itself, doing nothing else, stands still for @{[sprintf '%.1f', $s->{still}]} % of the time, @{[sprintf '%.0f', $s->{still_max}]} ms at most
 * fdatasync: @{[thousands($s->{sync})]} /s, p50 $s->{sync_p50} us, slowest @{[thousands($s->{sync_max})]} us, spread @{[sprintf '%.0f', $s->{sync_spread}]} %
 
 $doubt

@@ -522,6 +522,45 @@ sub problem {
     print STDERR "  PROBLEM: $text\n";
 }
 
+# How much of the time the machine itself takes away, and how long at once: a
+# process on each processor that does nothing but read the clock.
+sub stalls {
+    my $span = 2;
+    my @pipes;
+
+    for (1 .. $cores) {
+        my $pid = open my $f, '-|';
+        die "bench: fork: $!\n" unless defined $pid;
+
+        if ($pid == 0) {
+            my ($lost, $max) = (0, 0);
+            my $end = (my $last = time) + $span;
+
+            while ((my $now = time) < $end) {
+                my $gap = $now - $last;
+                $lost += $gap if $gap > 0.001;
+                $max = $gap if $gap > $max;
+                $last = $now;
+            }
+
+            syswrite STDOUT, "$lost $max\n";
+            POSIX::_exit(0);
+        }
+
+        push @pipes, $f;
+    }
+
+    my ($lost, $max) = (0, 0);
+
+    for my $f (@pipes) {
+        my @v = split ' ', <$f>;
+        $lost += $v[0] / @pipes;
+        $max = $v[1] if $v[1] > $max;
+    }
+
+    return { percent => 100 * $lost / $span, max_ms => 1000 * $max };
+}
+
 # Every case: who, what it is called, and how.
 sub cases {
     my @cases;
@@ -564,10 +603,12 @@ sub round {
 
     my $sync = decode_json(capture($ronctl, 'ledger', 'bench', '--sync-only',
                                    '--json', '--dir', $o{dir}));
-    my %round = (sync => $sync, case => {});
+    my %round = (sync => $sync, stalls => stalls(), case => {});
 
-    printf "round %d: %d fdatasync/s, p50 %d us\n", $n,
-           $sync->{fdatasync_per_s}, $sync->{p50_us};
+    printf "round %d: %d fdatasync/s, p50 %d us; the machine stands still for"
+           . " %.1f %% of the time, %.1f ms at most\n", $n,
+           $sync->{fdatasync_per_s}, $sync->{p50_us},
+           @{ $round{stalls} }{qw(percent max_ms)};
 
     measure(\%round, @cases);
     after('ron', \%round) if $server{ron};
