@@ -818,8 +818,7 @@ void
 ron_json_doc_init(ron_json_doc_t *doc, size_t keep)
 {
     memset(doc, 0, sizeof(ron_json_doc_t));
-
-    doc->keep = keep ? keep : RON_JSON_KEEP;
+    doc->keep = keep;
 }
 
 
@@ -847,14 +846,16 @@ ron_json_doc_free(ron_json_doc_t *doc)
 static void
 ron_json_doc_reset(ron_json_doc_t *doc)
 {
-    size_t  total;
+    size_t  total, keep;
 
     if (doc->chunk == NULL) {
         return;
     }
 
-    if (doc->chunk->next != NULL || doc->total > doc->keep) {
-        total = ron_min(doc->total, doc->keep);
+    keep = doc->keep ? doc->keep : RON_JSON_KEEP;
+
+    if (doc->chunk->next != NULL || doc->total > keep) {
+        total = ron_min(doc->total, keep);
 
         ron_json_doc_free(doc);
         (void) ron_json_doc_grow(doc, total);

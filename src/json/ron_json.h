@@ -104,7 +104,7 @@ ron_status_t ron_json_refuse(ron_json_error_t *err, const char *reason,
     ron_str_t name, size_t off);
 
 
-/* keep 0: RON_JSON_KEEP */
+/* keep 0: RON_JSON_KEEP.  A document that is all zeros is one, too. */
 void ron_json_doc_init(ron_json_doc_t *doc, size_t keep);
 void ron_json_doc_free(ron_json_doc_t *doc);
 

@@ -480,7 +480,7 @@ test_limits(void)
     ok(small.total <= 64 * 1024, "gives it back: %zu", small.total);
 
     ron_json_doc_free(&small);
-    ron_json_doc_init(&small, 0);
+    memset(&small, 0, sizeof(small));
 
     for (i = 0; i < 3; i++) {
         ron_json_chunk_t  *chunk;
@@ -493,6 +493,10 @@ test_limits(void)
             ok(small.chunk == chunk, "in the same block of memory");
         }
     }
+
+    is_status(ron_json_parse(&small, ron_str("[1]"), NULL, &root, &err),
+              RON_OK, "a small one");
+    ok(small.total > 64 * 1024, "which a document of zeros keeps, too");
 
     ron_json_doc_free(&small);
     ron_buf_free(&b);
