@@ -31,6 +31,8 @@
 
 static bool ron_buf_grow(ron_buf_t *b, size_t n);
 static void ron_buf_put_be(ron_buf_t *b, uint64_t v, size_t len);
+static inline void ron_be64_put(uint8_t *p, uint64_t v);
+static inline uint64_t ron_be64_get(const uint8_t *p);
 static const uint8_t *ron_rd_take(ron_rd_t *rd, uint64_t len);
 static uint64_t ron_rd_be(ron_rd_t *rd, size_t len);
 static void ron_rd_fail(ron_rd_t *rd);
@@ -136,6 +138,34 @@ ron_buf_put_cstr(ron_buf_t *b, const char *s)
 }
 
 
+/* Most integers have eight bytes: one instruction or two. */
+
+static inline void
+ron_be64_put(uint8_t *p, uint64_t v)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    v = __builtin_bswap64(v);
+#endif
+
+    memcpy(p, &v, sizeof(v));
+}
+
+
+static inline uint64_t
+ron_be64_get(const uint8_t *p)
+{
+    uint64_t  v;
+
+    memcpy(&v, p, sizeof(v));
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    v = __builtin_bswap64(v);
+#endif
+
+    return v;
+}
+
+
 static void
 ron_buf_put_be(ron_buf_t *b, uint64_t v, size_t len)
 {
@@ -181,26 +211,38 @@ ron_buf_put_u48(ron_buf_t *b, uint64_t v)
 void
 ron_buf_put_u64(ron_buf_t *b, uint64_t v)
 {
-    ron_buf_put_be(b, v, 8);
+    uint8_t  *p;
+
+    p = ron_buf_reserve(b, 8);
+    if (p == NULL) {
+        return;
+    }
+
+    ron_be64_put(p, v);
+    b->len += 8;
 }
 
+
+/* Both halves or none, so that a full buffer never ends in half of it. */
 
 void
 ron_buf_put_u128(ron_buf_t *b, ron_u128_t v)
 {
-    /* both halves or none, so that a full buffer never ends in half of it */
+    uint8_t  *p;
 
-    if (ron_buf_reserve(b, 16) == NULL) {
+    p = ron_buf_reserve(b, 16);
+    if (p == NULL) {
         return;
     }
 
-    ron_buf_put_be(b, (uint64_t) (v >> 64), 8);
-    ron_buf_put_be(b, (uint64_t) v, 8);
+    ron_be64_put(p, (uint64_t) (v >> 64));
+    ron_be64_put(p + 8, (uint64_t) v);
+    b->len += 16;
 }
 
 
 void
-ron_buf_put_varint(ron_buf_t *b, uint64_t v)
+ron_buf_put_varint_long(ron_buf_t *b, uint64_t v)
 {
     size_t   len;
     uint8_t  bytes[10];
@@ -221,7 +263,23 @@ ron_buf_put_varint(ron_buf_t *b, uint64_t v)
 void
 ron_buf_put_lstr(ron_buf_t *b, ron_str_t s)
 {
-    size_t  len;
+    size_t    len;
+    uint8_t  *p;
+
+    if (s.len < 0x80) {
+        p = ron_buf_reserve(b, 1 + s.len);
+
+        if (p != NULL) {
+            *p++ = (uint8_t) s.len;
+            b->len += 1 + s.len;
+
+            if (s.len != 0) {
+                memcpy(p, s.data, s.len);
+            }
+        }
+
+        return;
+    }
 
     len = b->len;
 
@@ -346,9 +404,11 @@ ron_rd_be(ron_rd_t *rd, size_t len)
 
 
 uint8_t
-ron_rd_u8(ron_rd_t *rd)
+ron_rd_u8_fail(ron_rd_t *rd)
 {
-    return (uint8_t) ron_rd_be(rd, 1);
+    ron_rd_fail(rd);
+
+    return 0;
 }
 
 
@@ -376,7 +436,11 @@ ron_rd_u48(ron_rd_t *rd)
 uint64_t
 ron_rd_u64(ron_rd_t *rd)
 {
-    return ron_rd_be(rd, 8);
+    const uint8_t  *p;
+
+    p = ron_rd_take(rd, 8);
+
+    return p != NULL ? ron_be64_get(p) : 0;
 }
 
 
@@ -385,15 +449,15 @@ ron_rd_u128(ron_rd_t *rd)
 {
     uint64_t  high, low;
 
-    high = ron_rd_be(rd, 8);
-    low = ron_rd_be(rd, 8);
+    high = ron_rd_u64(rd);
+    low = ron_rd_u64(rd);
 
     return rd->failed ? 0 : (ron_u128_t) high << 64 | low;
 }
 
 
 uint64_t
-ron_rd_varint(ron_rd_t *rd)
+ron_rd_varint_long(ron_rd_t *rd)
 {
     uint8_t   byte;
     uint64_t  v;

@@ -97,7 +97,21 @@ void ron_buf_put_u32(ron_buf_t *b, uint32_t v);
 void ron_buf_put_u48(ron_buf_t *b, uint64_t v);
 void ron_buf_put_u64(ron_buf_t *b, uint64_t v);
 void ron_buf_put_u128(ron_buf_t *b, ron_u128_t v);
-void ron_buf_put_varint(ron_buf_t *b, uint64_t v);
+
+/* For ron_buf_put_varint(): more than one byte of it. */
+void ron_buf_put_varint_long(ron_buf_t *b, uint64_t v);
+
+static inline void
+ron_buf_put_varint(ron_buf_t *b, uint64_t v)
+{
+    if (v < 0x80) {
+        ron_buf_put_u8(b, (uint8_t) v);
+        return;
+    }
+
+    ron_buf_put_varint_long(b, v);
+}
+
 void ron_buf_put_lstr(ron_buf_t *b, ron_str_t s);     /* varint length first */
 void ron_buf_printf(ron_buf_t *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
@@ -115,13 +129,35 @@ size_t ron_rd_left(const ron_rd_t *rd);
 /* RON_OK when nothing failed and nothing is left, else RON_EINVAL. */
 ron_status_t ron_rd_end(const ron_rd_t *rd);
 
-uint8_t ron_rd_u8(ron_rd_t *rd);
+/* For ron_rd_u8() and ron_rd_varint(): the end, or more than one byte. */
+uint8_t ron_rd_u8_fail(ron_rd_t *rd);
+uint64_t ron_rd_varint_long(ron_rd_t *rd);
+
+static inline uint8_t
+ron_rd_u8(ron_rd_t *rd)
+{
+    if (rd->failed || rd->pos == rd->end) {
+        return ron_rd_u8_fail(rd);
+    }
+
+    return *rd->pos++;
+}
+
+static inline uint64_t
+ron_rd_varint(ron_rd_t *rd)
+{
+    if (rd->failed || rd->pos == rd->end || (*rd->pos & 0x80)) {
+        return ron_rd_varint_long(rd);
+    }
+
+    return *rd->pos++;
+}
+
 uint16_t ron_rd_u16(ron_rd_t *rd);
 uint32_t ron_rd_u32(ron_rd_t *rd);
 uint64_t ron_rd_u48(ron_rd_t *rd);
 uint64_t ron_rd_u64(ron_rd_t *rd);
 ron_u128_t ron_rd_u128(ron_rd_t *rd);
-uint64_t ron_rd_varint(ron_rd_t *rd);
 ron_str_t ron_rd_bytes(ron_rd_t *rd, size_t len);
 ron_str_t ron_rd_lstr(ron_rd_t *rd);
 void ron_rd_hash(ron_rd_t *rd, ron_hash_t *hash);
