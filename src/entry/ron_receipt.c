@@ -1,11 +1,34 @@
 
 #include "ron_receipt.h"
+#include "ron_amount.h"
 #include "ron_codec.h"
 #include "ron_digest.h"
 #include "ron_json.h"
 
 
-/* What both texts of a receipt have, made once. */
+/* What is shown has and the hash does not cover: itself, and seq. */
+#define RON_RECEIPT_MORE  (28 + 2 * RON_HASH_LEN + RON_AMOUNT_MAX)
+
+
+/*
+ * Members of a receipt, in the order in which the hash has them.  Each begins
+ * in the hashed text where the one before it ends.
+ */
+typedef enum {
+    RON_RECEIPT_AMOUNT = 0,
+    RON_RECEIPT_ASSET,
+    RON_RECEIPT_FROM,
+    RON_RECEIPT_IDEM,
+    RON_RECEIPT_NONCE,
+    RON_RECEIPT_OP,
+    RON_RECEIPT_TO,
+    RON_RECEIPT_TS,
+    RON_RECEIPT_TXID,
+    RON_RECEIPT_N
+} ron_receipt_member_t;
+
+
+/* What a receipt says that the entry does not have as text. */
 typedef struct {
     ron_str_t  from;
     ron_str_t  to;
@@ -18,7 +41,9 @@ typedef struct {
 
 static void ron_receipt_parts(const ron_entry_t *e, ron_receipt_parts_t *p);
 static void ron_receipt_sorted(const ron_entry_t *e,
-    const ron_receipt_parts_t *p, ron_buf_t *out);
+    const ron_receipt_parts_t *p, ron_buf_t *out, size_t *end);
+static uint8_t *ron_receipt_shown(const uint8_t *sorted, const size_t *end,
+    uint8_t *p);
 static ron_str_t ron_receipt_from(const ron_entry_t *e);
 static ron_str_t ron_receipt_to(const ron_entry_t *e);
 static void ron_receipt_nonce(const ron_entry_t *e, ron_buf_t *out);
@@ -153,10 +178,11 @@ ron_receipt_parts(const ron_entry_t *e, ron_receipt_parts_t *p)
 ron_status_t
 ron_receipt_hashed(const ron_entry_t *e, ron_buf_t *out)
 {
+    size_t               end[RON_RECEIPT_N];
     ron_receipt_parts_t  parts;
 
     ron_receipt_parts(e, &parts);
-    ron_receipt_sorted(e, &parts, out);
+    ron_receipt_sorted(e, &parts, out, end);
 
     return ron_buf_status(out);
 }
@@ -164,29 +190,49 @@ ron_receipt_hashed(const ron_entry_t *e, ron_buf_t *out)
 
 static void
 ron_receipt_sorted(const ron_entry_t *e, const ron_receipt_parts_t *p,
-    ron_buf_t *out)
+    ron_buf_t *out, size_t *end)
 {
+    size_t  begin;
+
+    begin = out->len;
+
     ron_buf_put_u8(out, '{');
     ron_json_put_member_amount(out, ron_str("amount_minor"), e->amount);
+    end[RON_RECEIPT_AMOUNT] = out->len - begin;
+
     ron_json_put_member(out, ron_str("asset"), e->asset);
+    end[RON_RECEIPT_ASSET] = out->len - begin;
 
     if (p->from.len != 0) {
         ron_json_put_member(out, ron_str("from"), p->from);
     }
 
+    end[RON_RECEIPT_FROM] = out->len - begin;
+
     if (e->fields & RON_F_KEY) {
         ron_json_put_member(out, ron_str("idem"), e->key);
     }
 
+    end[RON_RECEIPT_IDEM] = out->len - begin;
+
     ron_receipt_nonce(e, out);
+    end[RON_RECEIPT_NONCE] = out->len - begin;
+
     ron_json_put_member(out, ron_str("op"), ron_cstr(ron_kind_op(e->kind)));
+    end[RON_RECEIPT_OP] = out->len - begin;
 
     if (p->to.len != 0) {
         ron_json_put_member(out, ron_str("to"), p->to);
     }
 
+    end[RON_RECEIPT_TO] = out->len - begin;
+
     ron_json_put_member(out, ron_str("ts"), p->ts);
+    end[RON_RECEIPT_TS] = out->len - begin;
+
     ron_json_put_member(out, ron_str("txid"), p->txid);
+    end[RON_RECEIPT_TXID] = out->len - begin;
+
     ron_buf_put_u8(out, '}');
 }
 
@@ -214,56 +260,90 @@ ron_receipt_hash(const ron_entry_t *e, ron_hash_t *hash)
 
 /*
  * The hash covers compact JSON with sorted keys; the receipt that is shown
- * has the same members in the order in which people read them.  The hashed
- * text is built at the end of `out` and taken back.
+ * has the same members in the order in which people read them.  So the hashed
+ * text is built at the end of `out`, what is shown is put together from it
+ * behind it, and then takes its place.
  */
 
 ron_status_t
 ron_receipt_put(const ron_entry_t *e, ron_buf_t *out)
 {
-    size_t               begin;
+    size_t               begin, len;
+    uint8_t             *p, *shown;
+    ron_str_t            sorted;
     ron_hash_t           hash;
+    size_t               end[RON_RECEIPT_N];
     ron_receipt_parts_t  parts;
 
     begin = out->len;
 
     ron_receipt_parts(e, &parts);
-    ron_receipt_sorted(e, &parts, out);
+    ron_receipt_sorted(e, &parts, out, end);
 
-    if (ron_buf_status(out) != RON_OK) {
+    len = out->len - begin;
+    shown = ron_buf_reserve(out, len + RON_RECEIPT_MORE);
+
+    if (shown == NULL) {
         return ron_buf_status(out);
     }
 
-    ron_blake3(out->data + begin, out->len - begin, &hash);
-    out->len = begin;
+    sorted = (ron_str_t) { len, out->data + begin };
+    ron_blake3(sorted.data, sorted.len, &hash);
 
-    ron_buf_put_u8(out, '{');
-    ron_json_put_member(out, ron_str("txid"), parts.txid);
-    ron_json_put_member(out, ron_str("op"), ron_cstr(ron_kind_op(e->kind)));
+    p = ron_receipt_shown(sorted.data, end, shown);
 
-    if (parts.from.len != 0) {
-        ron_json_put_member(out, ron_str("from"), parts.from);
+    memcpy(p, ",\"receipt_hash\":\"b3:", 20);
+    p += 20;
+    p += ron_hex_encode((ron_str_t) { RON_HASH_LEN, hash.b }, (char *) p);
+    memcpy(p, "\",\"seq\":", 8);
+    p += 8;
+    p += ron_amount_print(e->seq, (char *) p);
+    *p++ = '}';
+
+    len = (size_t) (p - shown);
+    RON_ASSERT(len <= sorted.len + RON_RECEIPT_MORE);
+
+    memmove(out->data + begin, shown, len);
+    out->len = begin + len;
+
+    return RON_OK;
+}
+
+
+/* Each member brings the comma that is before it, only the first has none. */
+
+static uint8_t *
+ron_receipt_shown(const uint8_t *sorted, const size_t *end, uint8_t *p)
+{
+    size_t    i, from, to;
+    uint8_t  *first;
+
+    static const uint8_t  order[RON_RECEIPT_N] = {
+        RON_RECEIPT_TXID, RON_RECEIPT_OP, RON_RECEIPT_FROM, RON_RECEIPT_TO,
+        RON_RECEIPT_ASSET, RON_RECEIPT_AMOUNT, RON_RECEIPT_NONCE,
+        RON_RECEIPT_IDEM, RON_RECEIPT_TS
+    };
+
+    first = p;
+
+    for (i = 0; i < RON_RECEIPT_N; i++) {
+        from = order[i] == 0 ? 0 : end[order[i] - 1];
+        to = end[order[i]];
+
+        memcpy(p, sorted + from, to - from);
+
+        /* what was the first has a brace where the others have a comma */
+
+        if (order[i] == 0) {
+            *p = ',';
+        }
+
+        p += to - from;
     }
 
-    if (parts.to.len != 0) {
-        ron_json_put_member(out, ron_str("to"), parts.to);
-    }
+    *first = '{';
 
-    ron_json_put_member(out, ron_str("asset"), e->asset);
-    ron_json_put_member_amount(out, ron_str("amount_minor"), e->amount);
-    ron_receipt_nonce(e, out);
-
-    if (e->fields & RON_F_KEY) {
-        ron_json_put_member(out, ron_str("idem"), e->key);
-    }
-
-    ron_json_put_member(out, ron_str("ts"), parts.ts);
-    ron_json_put_key(out, ron_str("receipt_hash"));
-    ron_put_hash(out, &hash);
-    ron_json_put_member_u64(out, ron_str("seq"), e->seq);
-    ron_buf_put_u8(out, '}');
-
-    return ron_buf_status(out);
+    return p;
 }
 
 

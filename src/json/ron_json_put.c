@@ -7,6 +7,7 @@
 #define RON_JSON_HEX_STEP  64
 
 
+static inline uint64_t ron_json_special(uint64_t w);
 static bool ron_json_plain(ron_str_t s);
 static uint8_t *ron_json_room(ron_buf_t *b, size_t n);
 static uint8_t *ron_json_key_at(const ron_buf_t *b, uint8_t *p,
@@ -29,39 +30,53 @@ static const uint8_t  ron_json_escapes[256] = {
 };
 
 
-/* Nothing in it needs an escape: eight bytes at a time. */
+/* The bytes of a word that need an escape, in their top bits. */
+
+static inline uint64_t
+ron_json_special(uint64_t w)
+{
+    uint64_t  quote, slash;
+
+    static const uint64_t  ones = UINT64_C(0x0101010101010101);
+    static const uint64_t  tops = UINT64_C(0x8080808080808080);
+
+    /* a byte that is zero, or under the bound, borrows into its top bit */
+
+    quote = w ^ (ones * '"');
+    slash = w ^ (ones * '\\');
+
+    return (((w - ones * 0x20) & ~w) | ((quote - ones) & ~quote)
+            | ((slash - ones) & ~slash)) & tops;
+}
+
+
+/* Nothing in it needs an escape: eight bytes at a time, the last ones twice. */
 
 static bool
 ron_json_plain(ron_str_t s)
 {
     size_t    i;
-    uint64_t  w, quote, slash, found;
+    uint64_t  w, found;
 
-    static const uint64_t  ones = UINT64_C(0x0101010101010101);
-    static const uint64_t  tops = UINT64_C(0x8080808080808080);
+    if (s.len < 8) {
+        for (i = 0; i < s.len; i++) {
+            if (ron_json_escapes[s.data[i]] != 0) {
+                return false;
+            }
+        }
 
-    for (i = 0; i + 8 <= s.len; i += 8) {
+        return true;
+    }
+
+    memcpy(&w, s.data + s.len - 8, 8);
+    found = ron_json_special(w);
+
+    for (i = 0; i + 8 < s.len; i += 8) {
         memcpy(&w, s.data + i, 8);
-
-        /* a byte that is zero, or under the bound, borrows into its top bit */
-
-        quote = w ^ (ones * '"');
-        slash = w ^ (ones * '\\');
-        found = ((w - ones * 0x20) & ~w) | ((quote - ones) & ~quote)
-                | ((slash - ones) & ~slash);
-
-        if (found & tops) {
-            return false;
-        }
+        found |= ron_json_special(w);
     }
 
-    for (/* void */ ; i < s.len; i++) {
-        if (ron_json_escapes[s.data[i]] != 0) {
-            return false;
-        }
-    }
-
-    return true;
+    return found == 0;
 }
 
 
