@@ -79,6 +79,8 @@ static ron_status_t ron_api_room(ron_api_t *api, size_t n);
 static ron_status_t ron_api_op(ron_api_wallet_t op, const ron_json_t *object,
     const ron_api_limits_t *limits, bool named, ron_entry_t *e,
     ron_api_error_t *err);
+static ron_status_t ron_api_op_members(uint64_t unknown, uint64_t missing,
+    ron_api_error_t *err);
 static ron_status_t ron_api_op_check(ron_api_wallet_t op,
     const ron_api_op_t *dto, const ron_api_limits_t *limits,
     ron_api_error_t *err);
@@ -95,6 +97,7 @@ static ron_status_t ron_api_entry(const ron_json_t *object, ron_entry_t *e,
     ron_api_error_t *err);
 static bool ron_api_memo_valid(ron_str_t s);
 static bool ron_api_visible(ron_str_t s);
+static inline uint64_t ron_api_invisible(uint64_t w);
 
 
 /* The members of a wallet operation, in the order of the contract. */
@@ -626,8 +629,6 @@ ron_api_op(ron_api_wallet_t op, const ron_json_t *object,
     const ron_api_limits_t *limits, bool named, ron_entry_t *e,
     ron_api_error_t *err)
 {
-    char              name[RON_JSON_NAME_MAX + 1];
-    size_t            i;
     uint64_t          present, known;
     ron_status_t      rc;
     ron_api_op_t      dto;
@@ -642,20 +643,9 @@ ron_api_op(ron_api_wallet_t op, const ron_json_t *object,
     known = ron_api_ops[op].needs | ron_api_ops[op].allows
             | (named ? RON_API_M_OP : 0);
 
-    for (i = 0; i < ron_array_n(ron_api_op_fields); i++) {
-        memcpy(name, ron_api_op_fields[i].name.data,
-               ron_api_op_fields[i].name.len);
-        name[ron_api_op_fields[i].name.len] = '\0';
-
-        if ((present & ~known) >> i & 1) {
-            return ron_api_refuse(err, RON_REASON_MALFORMED,
-                                  "unknown member", name);
-        }
-
-        if ((ron_api_ops[op].needs & ~present) >> i & 1) {
-            return ron_api_refuse(err, RON_REASON_MALFORMED,
-                                  "missing member", name);
-        }
+    if ((present & ~known) || (ron_api_ops[op].needs & ~present)) {
+        return ron_api_op_members(present & ~known,
+                                  ron_api_ops[op].needs & ~present, err);
     }
 
     rc = ron_api_op_check(op, &dto, limits, err);
@@ -664,6 +654,27 @@ ron_api_op(ron_api_wallet_t op, const ron_json_t *object,
     }
 
     return ron_api_op_entry(op, &dto, present, e, err);
+}
+
+
+/* The first member, in the order of the table, that is one too many or few. */
+static ron_status_t
+ron_api_op_members(uint64_t unknown, uint64_t missing, ron_api_error_t *err)
+{
+    char       name[RON_JSON_NAME_MAX + 1];
+    size_t     i;
+    ron_str_t  s;
+
+    for (i = 0; !((unknown | missing) >> i & 1); i++) { /* void */ }
+
+    s = ron_api_op_fields[i].name;
+
+    memcpy(name, s.data, s.len);
+    name[s.len] = '\0';
+
+    return ron_api_refuse(err, RON_REASON_MALFORMED,
+                          unknown >> i & 1 ? "unknown member"
+                                           : "missing member", name);
 }
 
 
@@ -949,18 +960,45 @@ ron_api_memo_valid(ron_str_t s)
 }
 
 
+/* Eight bytes at a time, the last ones twice: keys and ids come in headers. */
 static bool
 ron_api_visible(ron_str_t s)
 {
-    size_t  i;
+    size_t    i;
+    uint64_t  w, bad;
 
-    for (i = 0; i < s.len; i++) {
-        if (s.data[i] < 0x21 || s.data[i] > 0x7e) {
-            return false;
+    if (s.len < 8) {
+        for (i = 0; i < s.len; i++) {
+            if (s.data[i] < 0x21 || s.data[i] > 0x7e) {
+                return false;
+            }
         }
+
+        return true;
     }
 
-    return true;
+    memcpy(&w, s.data + s.len - 8, 8);
+    bad = ron_api_invisible(w);
+
+    for (i = 0; i + 8 < s.len; i += 8) {
+        memcpy(&w, s.data + i, 8);
+        bad |= ron_api_invisible(w);
+    }
+
+    return bad == 0;
+}
+
+
+/* Not zero: some byte of the word is no visible character of ASCII. */
+static inline uint64_t
+ron_api_invisible(uint64_t w)
+{
+    static const uint64_t  ones = UINT64_C(0x0101010101010101);
+    static const uint64_t  tops = UINT64_C(0x8080808080808080);
+
+    /* under the bound a byte borrows, with all but its top bit it carries */
+
+    return (w | ((w - ones * 0x21) & ~w) | (w + ones)) & tops;
 }
 
 

@@ -150,10 +150,16 @@ ron_status_t ron_cap_verify(const ron_keyring_t *ring, ron_str_t token,
 ron_status_t ron_cap_read(const ron_revoked_t *revoked, ron_str_t token,
     uint64_t now_ms, ron_cap_t *cap, ron_cap_error_t *err);
 
-/* Bytes of *cap that are in use. */
+/* Bytes of *cap that are in use: most have nothing in their lists. */
 static inline size_t
 ron_cap_size(const ron_cap_t *cap)
 {
+    if ((cap->acts_n | cap->accounts_n | cap->assets_n | cap->nets_n) == 0
+        && cap->text_len == 0)
+    {
+        return offsetof(ron_cap_t, act);
+    }
+
     return offsetof(ron_cap_t, text) + cap->text_len;
 }
 

@@ -133,17 +133,19 @@ ron_kind_needs(ron_kind_t kind)
 bool
 ron_account_valid(ron_str_t account)
 {
+    unsigned  good;
+
     if (account.len == 0 || account.len > RON_ACCOUNT_MAX) {
         return false;
     }
 
+    good = 1;
+
     for (size_t i = 0; i < account.len; i++) {
-        if (!ron_account_chars[account.data[i]]) {
-            return false;
-        }
+        good &= ron_account_chars[account.data[i]];
     }
 
-    return true;
+    return good;
 }
 
 

@@ -560,6 +560,17 @@ ron_utf8_check(ron_str_t s, size_t *off)
                 n = 16;
                 continue;
             }
+
+        } else if (s.len >= 16) {
+
+            /* what is left, and some of what was looked at before */
+
+            memcpy(&a, s.data + s.len - 16, 8);
+            memcpy(&b, s.data + s.len - 8, 8);
+
+            if (((a | b) & UINT64_C(0x8080808080808080)) == 0) {
+                return RON_OK;
+            }
         }
 
         n = ron_utf8_sequence(s.data + i, s.len - i);

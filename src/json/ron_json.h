@@ -207,9 +207,10 @@ typedef struct {
 
 /*
  * Fills the fields of `dst` that the table names; those whose member is absent
- * are zero.  Bit i of *present (which may be NULL) says that member i of the
- * table was there.  RON_EINVAL and *err: unknown member, wrong type, missing
- * member, out of bounds.  null is a wrong type for all but RON_JSON_F_ANY.
+ * are zero; on failure they are anything.  Bit i of *present (which may be
+ * NULL) says that member i of the table was there.  RON_EINVAL and *err:
+ * unknown member, wrong type, missing member, out of bounds.  null is a wrong
+ * type for all but RON_JSON_F_ANY.
  */
 ron_status_t ron_json_bind(const ron_json_t *object,
     const ron_json_field_t *fields, size_t fields_n, void *dst,

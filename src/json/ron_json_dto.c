@@ -34,11 +34,6 @@ ron_json_bind(const ron_json_t *object, const ron_json_field_t *fields,
         *present = 0;
     }
 
-    for (i = 0; i < fields_n; i++) {
-        memset((uint8_t *) dst + fields[i].off, 0,
-               ron_json_field_size(fields[i].kind));
-    }
-
     if (ron_json_kind(object) != RON_JSON_OBJECT) {
         return ron_json_refuse(err, "not an object", ron_json_name(object),
                                object->off);
@@ -67,10 +62,17 @@ ron_json_bind(const ron_json_t *object, const ron_json_field_t *fields,
     }
 
     for (i = 0; i < fields_n; i++) {
-        if ((fields[i].flags & RON_JSON_REQUIRED) && !(seen >> i & 1)) {
+        if (seen >> i & 1) {
+            continue;
+        }
+
+        if (fields[i].flags & RON_JSON_REQUIRED) {
             return ron_json_refuse(err, "missing member", fields[i].name,
                                    object->off);
         }
+
+        memset((uint8_t *) dst + fields[i].off, 0,
+               ron_json_field_size(fields[i].kind));
     }
 
     if (present != NULL) {

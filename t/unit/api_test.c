@@ -247,6 +247,40 @@ test_if_match(void)
 }
 
 
+/* Every byte, wherever it is in texts of every length. */
+static void
+test_visible(void)
+{
+    bool       good;
+    size_t     len, at, wrong;
+    uint8_t    buf[64];
+    unsigned   byte;
+    ron_str_t  s, key;
+
+    wrong = 0;
+
+    for (len = 1; len <= sizeof(buf); len++) {
+        for (at = 0; at < len; at++) {
+            for (byte = 0; byte < 256; byte++) {
+                memset(buf, byte & 1 ? '!' : '~', sizeof(buf));
+                buf[at] = (uint8_t) byte;
+
+                s = (ron_str_t) { len, buf };
+                good = byte >= 0x21 && byte <= 0x7e;
+
+                wrong += ron_api_corr_valid(s) != good;
+
+                good = good && byte != '"' && byte != '\\';
+
+                wrong += (ron_api_key(s, &key) == RON_OK) != good;
+            }
+        }
+    }
+
+    is_u64(wrong, 0, "keys and correlation ids are visible characters");
+}
+
+
 static void
 test_headers(void)
 {
@@ -284,6 +318,7 @@ test_headers(void)
     ok(ron_api_corr_valid(ron_str("a-b")), "a correlation id");
     ok(!ron_api_corr_valid(ron_str("a b")), "with a space");
     ok(!ron_api_corr_valid(ron_str("")), "and empty");
+    test_visible();
 }
 
 

@@ -917,6 +917,29 @@ test_zeroed(void)
        && !ron_cap_allows_account(&copy, ron_str("acc_b"))
        && ron_cap_allows_tenant(&copy, ron_str("t"))
        && ron_cap_allows_asset(&copy, ron_str("ron")), "a copy is as good");
+
+    memset(&copy, 0x55, sizeof(copy));
+    (void) with("svc = wallet", "max_amount = 5", NULL);
+    ok(ron_cap_size(&cap) < 512, "without lists: %zu bytes",
+       ron_cap_size(&cap));
+    memcpy(&copy, &cap, ron_cap_size(&cap));
+    memset(&cap, 0, sizeof(cap));
+    ok(ron_cap_allows_act(&copy, RON_CAP_SVC_WALLET, RON_CAP_ACT_TRANSFER)
+       && !ron_cap_allows_act(&copy, RON_CAP_SVC_LEDGER, RON_CAP_ACT_READ)
+       && ron_cap_allows_word(&copy, RON_CAP_SVC_WALLET, ron_str("x"))
+       && ron_cap_allows_account(&copy, ron_str("a"))
+       && ron_cap_allows_asset(&copy, ron_str("ron"))
+       && ron_cap_allows_tenant(&copy, ron_str("t"))
+       && ron_cap_allows_ip(&copy, ron_str("\1\2\3\4"))
+       && ron_cap_allows_amount(&copy, 5)
+       && !ron_cap_allows_amount(&copy, 6), "a copy of it is as good");
+
+    (void) with("ip = 10.0.0.0/8", NULL, NULL);
+    memcpy(&copy, &cap, ron_cap_size(&cap));
+    memset(&cap, 0, sizeof(cap));
+    ok(ron_cap_allows_ip(&copy, ron_str("\x0a\2\3\4"))
+       && !ron_cap_allows_ip(&copy, ron_str("\1\2\3\4")),
+       "and of one with networks only");
 }
 
 
