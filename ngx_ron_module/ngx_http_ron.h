@@ -215,6 +215,10 @@ void ngx_http_ron_checks_begin(ngx_http_ron_ctx_t *ctx);
 void ngx_http_ron_checks_pause(ngx_http_ron_ctx_t *ctx);
 void ngx_http_ron_checks_end(ngx_http_ron_ctx_t *ctx);
 
+/* The same begin and end, for who has just read the monotonic clock. */
+void ngx_http_ron_checks_since(ngx_http_ron_ctx_t *ctx, uint64_t now_us);
+void ngx_http_ron_checks_until(ngx_http_ron_ctx_t *ctx, uint64_t now_us);
+
 #define ngx_http_ron_count_wallet(route)                                      \
     ((route) >= RON_D_ROUTE_WALLET_ISSUE                                      \
      && (route) < RON_D_ROUTE_WALLET_OTHER)
@@ -305,6 +309,8 @@ ngx_int_t ngx_http_ron_region_done(ngx_shm_zone_t *zone, void *data,
     u_char *region, ron_status_t rc);
 
 ngx_msec_t ngx_http_ron_time_left(ngx_http_ron_ctx_t *ctx);
+ngx_msec_t ngx_http_ron_time_left_at(ngx_http_ron_ctx_t *ctx,
+    uint64_t now_us);
 
 
 /*
@@ -359,7 +365,7 @@ void ngx_http_ron_burst_over(void);
 ngx_int_t ngx_http_ron_unanswered(ngx_http_request_t *r, ngx_int_t rc);
 
 /* Whether writes are refused now, and why. */
-ron_reason_t ngx_http_ron_shed(void);
+ron_reason_t ngx_http_ron_shed(uint64_t now_us);
 void ngx_http_ron_health(ron_api_health_t *h);
 
 /* A required argument, or with `missing` as its default. */

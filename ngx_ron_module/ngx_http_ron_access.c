@@ -70,7 +70,7 @@ ngx_http_ron_access_handler(ngx_http_request_t *r)
         ngx_http_ron_count_route(ctx);
 
         if (ctx->route->flags & NGX_HTTP_RON_WRITE) {
-            ngx_http_ron_checks_begin(ctx);
+            ngx_http_ron_checks_since(ctx, ctx->begin_us);
         }
 
         rc = ngx_http_ron_access_headers(r, ctx);
@@ -81,7 +81,6 @@ ngx_http_ron_access_handler(ngx_http_request_t *r)
     }
 
     if (rc == NGX_OK && !ctx->replied) {
-        ngx_http_ron_checks_pause(ctx);
         return NGX_OK;
     }
 

@@ -52,7 +52,8 @@ ngx_http_ron_breaker_find(uint32_t *breaker)
 
 
 ngx_int_t
-ngx_http_ron_breaker_ask(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
+ngx_http_ron_breaker_ask(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    uint64_t now_us)
 {
     bool                             probe;
     uint32_t                         breaker;
@@ -66,10 +67,10 @@ ngx_http_ron_breaker_ask(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     lmcf = ngx_http_get_module_main_conf(r, ngx_http_ron_limit_module);
 
     if (ron_zone_breaker_ask(ngx_ron_zone(), breaker, &lmcf->breaker,
-                             ngx_ron_now(), &probe, &retry_ms)
+                             now_us / 1000, &probe, &retry_ms)
         == RON_OK)
     {
-        ctx->asked_us = ron_clock_mono_us();
+        ctx->asked_us = now_us;
         ctx->probe = probe;
         return NGX_OK;
     }
@@ -86,13 +87,22 @@ void
 ngx_http_ron_breaker_tell(ngx_http_ron_ctx_t *ctx, ngx_uint_t success)
 {
     uint32_t                         breaker;
-    uint64_t                         since;
+    uint64_t                         since, state_ms;
     ngx_http_ron_limit_main_conf_t  *lmcf;
 
     since = ctx->asked_us;
     ctx->asked_us = 0;
 
     if (since == 0 || ngx_http_ron_breaker_find(&breaker) != NGX_OK) {
+        return;
+    }
+
+    /* nothing changes in one that is closed, and nearly all of them are */
+
+    if (success && !ctx->probe
+        && ron_zone_breaker_look(ngx_ron_zone(), breaker, &state_ms)
+           == RON_BREAKER_CLOSED)
+    {
         return;
     }
 

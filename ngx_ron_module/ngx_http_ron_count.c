@@ -5,7 +5,8 @@
  *
  * Checked is what happens between its body and the helper: capability, strict
  * parsing, limits, policy, and what asks another service.  The time in which
- * the body came is the client's and is not in it.
+ * the body came is the client's and is not in it; a body that came with its
+ * header takes none, so it is checked in one go.
  *
  * Who has no slot yet counts nothing, and takes nothing back either when it has
  * got one meanwhile.
@@ -15,6 +16,8 @@
 #include "ron_port.h"
 
 
+static void ngx_http_ron_checks_stop(ngx_http_ron_ctx_t *ctx,
+    uint64_t now_us);
 static ngx_uint_t ngx_http_ron_count_stage(ngx_http_ron_ctx_t *ctx);
 
 
@@ -67,9 +70,18 @@ ngx_http_ron_count_gone(ngx_http_ron_ctx_t *ctx)
 void
 ngx_http_ron_checks_begin(ngx_http_ron_ctx_t *ctx)
 {
+    if (!ctx->checking) {
+        ngx_http_ron_checks_since(ctx, ron_clock_mono_us());
+    }
+}
+
+
+void
+ngx_http_ron_checks_since(ngx_http_ron_ctx_t *ctx, uint64_t now_us)
+{
     if (!ctx->checking && ngx_ron_slot() != RON_ZONE_SLOT_NONE) {
         ctx->checking = 1;
-        ctx->checks_from_us = ron_clock_mono_us();
+        ctx->checks_from_us = now_us;
         ron_metric_add(ngx_ron_zone(), ngx_ron_slot(),
                        RON_M_PREVALIDATORS_BUSY, 0, 0, 0, 0, 1);
     }
@@ -79,11 +91,17 @@ ngx_http_ron_checks_begin(ngx_http_ron_ctx_t *ctx)
 void
 ngx_http_ron_checks_pause(ngx_http_ron_ctx_t *ctx)
 {
-    uint64_t  now_us;
+    if (ctx->checking) {
+        ngx_http_ron_checks_stop(ctx, ron_clock_mono_us());
+    }
+}
 
+
+static void
+ngx_http_ron_checks_stop(ngx_http_ron_ctx_t *ctx, uint64_t now_us)
+{
     if (ctx->checking) {
         ctx->checking = 0;
-        now_us = ron_clock_mono_us();
         ctx->checks_us += now_us - ctx->checks_from_us;
 
         if (ctx->trace) {
@@ -100,11 +118,20 @@ ngx_http_ron_checks_pause(ngx_http_ron_ctx_t *ctx)
 void
 ngx_http_ron_checks_end(ngx_http_ron_ctx_t *ctx)
 {
+    if (ctx->checking) {
+        ngx_http_ron_checks_until(ctx, ron_clock_mono_us());
+    }
+}
+
+
+void
+ngx_http_ron_checks_until(ngx_http_ron_ctx_t *ctx, uint64_t now_us)
+{
     if (!ctx->checking) {
         return;
     }
 
-    ngx_http_ron_checks_pause(ctx);
+    ngx_http_ron_checks_stop(ctx, now_us);
 
     ron_metric_observe(ngx_ron_zone(), ngx_ron_slot(),
                        RON_M_PREVALIDATOR_DURATION, 0, 0, 0, 0,

@@ -137,6 +137,10 @@ ngx_http_ron_ingress(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         return NGX_DECLINED;
     }
 
+    /* a thread's time begins when it has one */
+
+    ngx_http_ron_checks_pause(ctx);
+
     if (ngx_http_ron_time_left(ctx) == 0) {
         return ngx_http_ron_refuse(r, RON_REASON_RETRY_LATER,
                                    "the deadline has passed", NULL);

@@ -48,7 +48,7 @@ ron_status_t ngx_http_ron_limit_read(ngx_http_request_t *r,
  * ctx->retry_after says until when.
  */
 ngx_int_t ngx_http_ron_breaker_ask(ngx_http_request_t *r,
-    ngx_http_ron_ctx_t *ctx);
+    ngx_http_ron_ctx_t *ctx, uint64_t now_us);
 void ngx_http_ron_breaker_tell(ngx_http_ron_ctx_t *ctx, ngx_uint_t success);
 
 /* Nobody will tell: it was not sent, or its client is gone. */

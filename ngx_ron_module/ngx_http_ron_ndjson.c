@@ -116,6 +116,7 @@ ngx_http_ron_ndjson(ngx_http_request_t *r)
     ngx_http_ron_ctx_t  *ctx;
 
     ctx = ngx_http_get_module_ctx(r, ngx_http_ron_module);
+    ngx_http_ron_checks_pause(ctx);
 
     if (ngx_http_ron_nd_results == NULL) {
         ron_api_ndjson_init(&ngx_http_ron_nd_space);

@@ -116,6 +116,7 @@ ngx_http_ron_nonce_tell(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 {
     uint64_t         now_ms;
     ron_zone_t       zone;
+    ngx_time_t      *tp;
     ngx_ron_conf_t  *rcf;
 
     if (ctx->nonce == 0 || !ngx_http_ron_nonce_zone(r, &zone)) {
@@ -141,7 +142,8 @@ ngx_http_ron_nonce_tell(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     }
 
     rcf = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle);
-    now_ms = ron_clock_wall_ms();
+    tp = ngx_timeofday();
+    now_ms = (uint64_t) tp->sec * 1000 + tp->msec;
 
     ron_zone_nonce_note(&zone, &ctx->nonce_account, e->nonce, e->key,
                         now_ms + rcf->key_ttl, now_ms);

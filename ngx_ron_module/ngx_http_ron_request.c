@@ -11,6 +11,9 @@
 #include "ron_port.h"
 
 
+#define NGX_HTTP_RON_BEAT_KEPT  10
+
+
 static void ngx_http_ron_ctx_headers(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 static ngx_int_t ngx_http_ron_ctx_corr(ngx_http_request_t *r,
@@ -18,6 +21,7 @@ static ngx_int_t ngx_http_ron_ctx_corr(ngx_http_request_t *r,
 static void ngx_http_ron_ctx_deadline(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 static void ngx_http_ron_ctx_cleanup(void *data);
+static void ngx_http_ron_health_beat(ron_api_health_t *h, uint64_t now_us);
 static void ngx_http_ron_body(ngx_http_request_t *r);
 static void ngx_http_ron_body_read(ngx_http_request_t *r);
 static void ngx_http_ron_body_late(ngx_event_t *ev);
@@ -292,11 +296,14 @@ ngx_http_ron_ctx_deadline(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 ngx_msec_t
 ngx_http_ron_time_left(ngx_http_ron_ctx_t *ctx)
 {
-    uint64_t  now;
+    return ngx_http_ron_time_left_at(ctx, ron_clock_mono_us());
+}
 
-    now = ron_clock_mono_us();
 
-    return now < ctx->deadline_us ? (ctx->deadline_us - now) / 1000 : 0;
+ngx_msec_t
+ngx_http_ron_time_left_at(ngx_http_ron_ctx_t *ctx, uint64_t now_us)
+{
+    return now_us < ctx->deadline_us ? (ctx->deadline_us - now_us) / 1000 : 0;
 }
 
 
@@ -334,6 +341,7 @@ ngx_http_ron_handler(ngx_http_request_t *r)
     }
 
     if (!(ctx->route->flags & NGX_HTTP_RON_OPEN) && !ctx->genuine) {
+        ngx_http_ron_checks_pause(ctx);
         return ngx_http_ron_check_token(r, ctx);
     }
 
@@ -388,6 +396,7 @@ ngx_http_ron_go(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 ron_reason_t
 ngx_http_ron_admit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
+    uint64_t                  now_us;
     ron_reason_t              reason;
     ngx_uint_t                capacity;
     ngx_ron_conf_t           *rcf;
@@ -397,8 +406,12 @@ ngx_http_ron_admit(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         return RON_REASON_OK;
     }
 
+    /* what has just begun to be checked needs no other time than that */
+
+    now_us = ctx->checking ? ctx->checks_from_us : ron_clock_mono_us();
+
     reason = ngx_http_ron_remote_ledger(r) ? RON_REASON_OK
-                                           : ngx_http_ron_shed();
+                                           : ngx_http_ron_shed(now_us);
 
     if (reason != RON_REASON_OK) {
 
@@ -455,11 +468,30 @@ static const char  *ngx_http_ron_task_names[] = {
 void
 ngx_http_ron_health(ron_api_health_t *h)
 {
-    uint64_t         now_us;
-    ngx_uint_t       i;
-    ron_beat_t       beat;
+    ngx_uint_t  i;
+
+    ngx_http_ron_health_beat(h, ron_clock_mono_us());
+
+    for (i = 0; i < RON_D_TASK_N; i++) {
+        if (ngx_ron_looping((ngx_cycle_t *) ngx_cycle, i)) {
+            h->looping[h->looping_n++] = ngx_http_ron_task_names[i];
+        }
+    }
+}
+
+
+/* What the helper says of itself: all that a write is refused for. */
+
+static void
+ngx_http_ron_health_beat(ron_api_health_t *h, uint64_t now_us)
+{
     ron_zone_t      *zone;
     ngx_ron_conf_t  *rcf;
+
+    /* a worker's own: one beat is read by many requests */
+
+    static ron_beat_t  beat;
+    static ngx_msec_t  read_at;
 
     ngx_memzero(h, sizeof(ron_api_health_t));
 
@@ -470,19 +502,25 @@ ngx_http_ron_health(ron_api_health_t *h)
     h->lag_max_ms = rcf->committer_lag;
     h->commit_capacity = rcf->queue_commit;
 
-    for (i = 0; i < RON_D_TASK_N; i++) {
-        if (ngx_ron_looping((ngx_cycle_t *) ngx_cycle, i)) {
-            h->looping[h->looping_n++] = ngx_http_ron_task_names[i];
-        }
-    }
-
-    if (zone == NULL || ron_zone_beat_read(zone, &beat) != RON_OK
-        || beat.generation == 0)
-    {
+    if (zone == NULL) {
         return;
     }
 
-    now_us = ron_clock_mono_us();
+    /* the same one may have come to another step of its sync meanwhile */
+
+    if (!ron_zone_beat_same(zone, &beat)
+        || ngx_current_msec - read_at > NGX_HTTP_RON_BEAT_KEPT)
+    {
+        if (ron_zone_beat_read(zone, &beat) != RON_OK) {
+            return;
+        }
+
+        read_at = ngx_current_msec;
+    }
+
+    if (beat.generation == 0) {
+        return;
+    }
 
     h->has_beat = true;
     h->state = beat.state;
@@ -504,7 +542,7 @@ ngx_http_ron_health(ron_api_health_t *h)
 
 
 ron_reason_t
-ngx_http_ron_shed(void)
+ngx_http_ron_shed(uint64_t now_us)
 {
     ron_api_health_t  h;
 
@@ -527,7 +565,7 @@ ngx_http_ron_shed(void)
          * replay in its last beat.  One that is in safe mode says so.
          */
 
-        ngx_http_ron_health(&h);
+        ngx_http_ron_health_beat(&h, now_us);
 
         if (h.state == RON_STATE_SAFE_MODE) {
             h.state = RON_STATE_STARTING;
@@ -536,7 +574,7 @@ ngx_http_ron_shed(void)
         return ron_api_shed(&h);
 
     default:
-        ngx_http_ron_health(&h);
+        ngx_http_ron_health_beat(&h, now_us);
         return ron_api_shed(&h);
     }
 }
@@ -566,6 +604,10 @@ ngx_http_ron_body(ngx_http_request_t *r)
         ngx_http_ron_body_done(r, ctx);
         return;
     }
+
+    /* the time in which it comes is its client's */
+
+    ngx_http_ron_checks_pause(ctx);
 
     ron_buf_init(&ctx->body_buf, 0);
 

@@ -393,12 +393,14 @@ static ngx_int_t
 ngx_http_ron_wallet_send(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     ron_unit_t *unit)
 {
+    uint64_t         now_us;
     ngx_int_t        rc;
     ngx_msec_t       left;
     ngx_uint_t       too_long;
     ngx_ron_call_t  *call;
 
-    left = ngx_http_ron_time_left(ctx);
+    now_us = ron_clock_mono_us();
+    left = ngx_http_ron_time_left_at(ctx, now_us);
 
     if (left == 0) {
         return ngx_http_ron_refuse(r, RON_REASON_RETRY_LATER,
@@ -411,7 +413,7 @@ ngx_http_ron_wallet_send(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
         return rc;
     }
 
-    if (ngx_http_ron_breaker_ask(r, ctx) != NGX_OK) {
+    if (ngx_http_ron_breaker_ask(r, ctx, now_us) != NGX_OK) {
         ngx_http_ron_nonce_drop(r, ctx);
 
         return ngx_http_ron_refuse(r, RON_REASON_UPSTREAM,
@@ -435,6 +437,8 @@ ngx_http_ron_wallet_send(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
                                                : RON_REASON_BUSY,
                                    NULL, NULL);
     }
+
+    ngx_http_ron_checks_until(ctx, now_us);
 
     return ngx_http_ron_wait(r, ctx, call);
 }
