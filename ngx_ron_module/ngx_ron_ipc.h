@@ -21,6 +21,7 @@
 
 #define NGX_RON_IPC_JITTER       50
 #define NGX_RON_IPC_TRY          1000
+#define NGX_RON_IPC_TABLE        4096           /* a power of two */
 
 
 struct ngx_ron_call_s {
@@ -29,11 +30,14 @@ struct ngx_ron_call_s {
     void                *padding;
     int                  fd;
 
-    ngx_rbtree_node_t    node;              /* key: the call's id */
+    uint64_t             id;
+    ngx_ron_call_t      *next;              /* in its slot of the table */
 
     ngx_ron_call_pt      handler;           /* NULL: nobody waits */
     void                *data;
 
+    ngx_queue_t          due;               /* unless its own timer is set */
+    ngx_msec_t           due_at;
     ngx_event_t          timer;
     ngx_event_t          retry;
 
@@ -59,8 +63,9 @@ typedef struct {
 
     ngx_queue_t          calls;
     ngx_queue_t          free;
-    ngx_rbtree_t         tree;
-    ngx_rbtree_node_t    sentinel;
+    ngx_ron_call_t      *table[NGX_RON_IPC_TABLE];      /* by id */
+    ngx_queue_t          due;               /* calls, by their time-outs */
+    ngx_event_t          due_timer;         /* of the first, or earlier */
     ngx_uint_t           calls_n;
     ngx_uint_t           free_n;
 
@@ -123,10 +128,6 @@ ngx_uint_t ngx_ron_ipc_unsaid(ron_frame_type_t type, ron_str_t payload);
 
 /* Says once, while the ledger drains, that no call waits any more. */
 void ngx_ron_ipc_drained(ngx_ron_ipc_t *ipc);
-
-/* Whether an answer refuses the unit for this reason. */
-ngx_uint_t ngx_ron_ipc_refused(ron_frame_type_t type, ron_str_t payload,
-    ron_reason_t reason);
 
 
 #endif /* _NGX_RON_IPC_H_INCLUDED_ */

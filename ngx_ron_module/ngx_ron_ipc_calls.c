@@ -4,8 +4,11 @@
  *
  * A call is owned by the worker and not by the request that made it: it has
  * its own copy of what was sent, so that the same bytes can be sent again to
- * the next helper, and a timer of its own, which is not cancelable, so that a
- * worker that is shutting down waits for its answer, and not for ever.
+ * the next helper, and a time-out.  Nearly all calls have the same, so they are
+ * due in the order in which they came, and one timer is set for all of them;
+ * who is due before the last one has a timer of its own.  Neither is
+ * cancelable: a worker that is shutting down waits for its answers, and not
+ * for ever.
  *
  *     NEW ---- ready ----> SENT ---- answer ----> done, NGX_OK
  *      ^                    |
@@ -30,10 +33,19 @@
 #define NGX_RON_IPC_TRIES        3
 #define NGX_RON_IPC_TICK         100
 
+/* Ids rise by one: calls share a slot only when one outlives thousands. */
+#define ngx_ron_ipc_slot(ipc, id)                                             \
+    (&(ipc)->table[(id) & (NGX_RON_IPC_TABLE - 1)])
+
 
 static void ngx_ron_ipc_done(ngx_ron_call_t *call, ngx_int_t rc,
     ron_frame_type_t type, ron_str_t payload);
+static void ngx_ron_ipc_due_at(ngx_ron_ipc_t *ipc, ngx_ron_call_t *call,
+    ngx_msec_t timeout);
+static void ngx_ron_ipc_due_not(ngx_ron_ipc_t *ipc, ngx_ron_call_t *call);
+static void ngx_ron_ipc_due(ngx_event_t *ev);
 static void ngx_ron_ipc_timeout(ngx_event_t *ev);
+static void ngx_ron_ipc_give_up(ngx_ron_call_t *call);
 static void ngx_ron_ipc_retry(ngx_event_t *ev);
 static void ngx_ron_ipc_tick(ngx_event_t *ev);
 static ngx_uint_t ngx_ron_ipc_is_late(ngx_ron_call_t *call);
@@ -53,7 +65,11 @@ ngx_ron_ipc_calls_init(void)
 
     ngx_queue_init(&ipc->calls);
     ngx_queue_init(&ipc->free);
-    ngx_rbtree_init(&ipc->tree, &ipc->sentinel, ngx_rbtree_insert_value);
+    ngx_queue_init(&ipc->due);
+
+    ipc->due_timer.handler = ngx_ron_ipc_due;
+    ipc->due_timer.data = &ngx_ron_ident;
+    ipc->due_timer.log = ipc->log;
 
     ipc->tick.handler = ngx_ron_ipc_tick;
     ipc->tick.data = &ngx_ron_ident;
@@ -92,7 +108,7 @@ ngx_ron_ipc_call(ron_frame_type_t type, ngx_msec_t timeout,
     ron_buf_t        wire;
     ngx_queue_t     *q;
     ngx_ron_ipc_t   *ipc;
-    ngx_ron_call_t  *call;
+    ngx_ron_call_t  *call, **slot;
 
     ipc = &ngx_ron_ipc;
 
@@ -134,15 +150,62 @@ ngx_ron_ipc_call(ron_frame_type_t type, ngx_msec_t timeout,
     call->retry.data = call;
     call->retry.log = ipc->log;
 
-    call->node.key = (ngx_rbtree_key_t) ron_client_call(ipc->client);
+    call->id = ron_client_call(ipc->client);
 
-    ngx_rbtree_insert(&ipc->tree, &call->node);
+    slot = ngx_ron_ipc_slot(ipc, call->id);
+    call->next = *slot;
+    *slot = call;
+
     ngx_queue_insert_tail(&ipc->calls, &call->queue);
     ipc->calls_n++;
 
-    ngx_add_timer(&call->timer, timeout);
+    ngx_ron_ipc_due_at(ipc, call, timeout);
 
     return call;
+}
+
+
+static void
+ngx_ron_ipc_due_at(ngx_ron_ipc_t *ipc, ngx_ron_call_t *call,
+    ngx_msec_t timeout)
+{
+    ngx_ron_call_t  *last;
+
+    call->due_at = ngx_current_msec + timeout;
+
+    if (!ngx_queue_empty(&ipc->due)) {
+        last = ngx_queue_data(ngx_queue_last(&ipc->due), ngx_ron_call_t, due);
+
+        if ((ngx_msec_int_t) (call->due_at - last->due_at) < 0) {
+            ngx_add_timer(&call->timer, timeout);
+            return;
+        }
+
+    } else {
+        ngx_add_timer(&ipc->due_timer, timeout);
+    }
+
+    ngx_queue_insert_tail(&ipc->due, &call->due);
+}
+
+
+static void
+ngx_ron_ipc_due_not(ngx_ron_ipc_t *ipc, ngx_ron_call_t *call)
+{
+    if (call->timer.timer_set) {
+        ngx_del_timer(&call->timer);
+    }
+
+    if (call->due.next == NULL) {
+        return;
+    }
+
+    ngx_queue_remove(&call->due);
+    call->due.next = NULL;
+
+    if (ngx_queue_empty(&ipc->due) && ipc->due_timer.timer_set) {
+        ngx_del_timer(&ipc->due_timer);
+    }
 }
 
 
@@ -157,19 +220,25 @@ ngx_ron_ipc_detach(ngx_ron_call_t *call)
 void
 ngx_ron_ipc_free(ngx_ron_call_t *call)
 {
-    ngx_ron_ipc_t  *ipc;
+    ngx_ron_ipc_t   *ipc;
+    ngx_ron_call_t **slot;
 
     ipc = &ngx_ron_ipc;
 
-    if (call->timer.timer_set) {
-        ngx_del_timer(&call->timer);
-    }
+    ngx_ron_ipc_due_not(ipc, call);
 
     if (call->retry.timer_set) {
         ngx_del_timer(&call->retry);
     }
 
-    ngx_rbtree_delete(&ipc->tree, &call->node);
+    slot = ngx_ron_ipc_slot(ipc, call->id);
+
+    while (*slot != call) {
+        slot = &(*slot)->next;
+    }
+
+    *slot = call->next;
+
     ngx_queue_remove(&call->queue);
     ipc->calls_n--;
 
@@ -204,14 +273,6 @@ ngx_ron_ipc_done(ngx_ron_call_t *call, ngx_int_t rc, ron_frame_type_t type,
         ngx_log_error(NGX_LOG_WARN, ngx_ron_ipc.log, 0,
                       "ron: an operation is given up: no answer of the helper"
                       " in %ui tries", call->tries);
-    }
-
-    /* a shutdown came while it waited to be decided */
-
-    if (rc == NGX_OK && type == RON_FRAME_OUTCOME
-        && ron_msg_outcome_reason(payload) == RON_REASON_DRAINING)
-    {
-        ngx_ron_tasks_operation(ngx_ron_ipc_service(call), NGX_RON_CANCELED);
     }
 
     ngx_ron_ipc_free(call);
@@ -275,13 +336,41 @@ ngx_ron_ipc_send(ngx_ron_call_t *call)
 }
 
 
+/* Handlers of those that are due may make calls, and end others. */
+
+static void
+ngx_ron_ipc_due(ngx_event_t *ev)
+{
+    ngx_ron_ipc_t   *ipc;
+    ngx_msec_int_t   left;
+    ngx_ron_call_t  *call;
+
+    ipc = &ngx_ron_ipc;
+
+    while (!ngx_queue_empty(&ipc->due)) {
+        call = ngx_queue_data(ngx_queue_head(&ipc->due), ngx_ron_call_t, due);
+        left = (ngx_msec_int_t) (call->due_at - ngx_current_msec);
+
+        if (left > 0) {
+            ngx_add_timer(ev, left);
+            return;
+        }
+
+        ngx_ron_ipc_give_up(call);
+    }
+}
+
+
 static void
 ngx_ron_ipc_timeout(ngx_event_t *ev)
 {
-    ngx_ron_call_t  *call;
+    ngx_ron_ipc_give_up(ev->data);
+}
 
-    call = ev->data;
 
+static void
+ngx_ron_ipc_give_up(ngx_ron_call_t *call)
+{
     if (call->sent) {
         ngx_ron_ipc_count_timeout(call);
     }
@@ -467,20 +556,18 @@ ngx_ron_ipc_calls_answer(void *ctx, uint64_t id, ron_frame_type_t type,
 {
     ngx_ron_ipc_t *ipc = ctx;
 
-    ngx_ron_call_t     *call;
-    ngx_rbtree_node_t  *node;
+    ron_reason_t     reason;
+    ngx_ron_call_t  *call;
 
-    node = ipc->tree.root;
+    call = *ngx_ron_ipc_slot(ipc, id);
 
-    while (node != &ipc->sentinel && node->key != id) {
-        node = id < node->key ? node->left : node->right;
+    while (call && call->id != id) {
+        call = call->next;
     }
 
-    if (node == &ipc->sentinel) {
+    if (call == NULL) {
         return;
     }
-
-    call = ngx_rbtree_data(node, ngx_ron_call_t, node);
 
     if (call->doubt && ngx_ron_ipc_unsaid(type, payload)) {
         ngx_ron_ipc_done(call, NGX_ABORT, type, ron_null_str);
@@ -492,8 +579,11 @@ ngx_ron_ipc_calls_answer(void *ctx, uint64_t id, ron_frame_type_t type,
      * not lose an older payment to a newer one, so that one is sent again.
      */
 
+    reason = type == RON_FRAME_OUTCOME ? ron_msg_outcome_reason(payload)
+                                       : RON_REASON_OK;
+
     if (!call->ingest && call->tries < NGX_RON_IPC_TRIES
-        && ngx_ron_ipc_refused(type, payload, RON_REASON_PREVAL_DROPPED))
+        && reason == RON_REASON_PREVAL_DROPPED)
     {
         call->sent = 0;
         ngx_add_timer(&call->retry,
@@ -502,13 +592,20 @@ ngx_ron_ipc_calls_answer(void *ctx, uint64_t id, ron_frame_type_t type,
         return;
     }
 
-    /* past the deadline of a drain, what was not begun is given up */
+    if (reason == RON_REASON_DRAINING) {
 
-    if (ron_client_state(ipc->client) == RON_STATE_ABORTING
-        && call->type == RON_FRAME_UNIT
-        && ngx_ron_ipc_refused(type, payload, RON_REASON_DRAINING))
-    {
-        ngx_ron_tasks_operation(ngx_ron_ipc_service(call), NGX_RON_ABORTED);
+        /* past the deadline of a drain, what was not begun is given up */
+
+        if (ron_client_state(ipc->client) == RON_STATE_ABORTING
+            && call->type == RON_FRAME_UNIT)
+        {
+            ngx_ron_tasks_operation(ngx_ron_ipc_service(call),
+                                    NGX_RON_ABORTED);
+        }
+
+        /* a shutdown came while it waited to be decided */
+
+        ngx_ron_tasks_operation(ngx_ron_ipc_service(call), NGX_RON_CANCELED);
     }
 
     ngx_ron_ipc_done(call, NGX_OK, type, payload);

@@ -181,20 +181,20 @@ ngx_ron_ipc_put(ron_client_t *client, ngx_ron_call_t *call)
     switch (call->type) {
 
     case RON_FRAME_UNIT:
-        return ron_client_unit_wire(client, call->node.key, wire);
+        return ron_client_unit_wire(client, call->id, wire);
 
     case RON_FRAME_BALANCE:
-        return ron_client_balance(client, call->node.key, a, b);
+        return ron_client_balance(client, call->id, a, b);
 
     case RON_FRAME_LOOKUP:
         ask.account = a;
         ask.cap = b;
         ask.key = c;
 
-        return ron_client_lookup(client, call->node.key, &ask);
+        return ron_client_lookup(client, call->id, &ask);
 
     default: /* RON_FRAME_ADMIN */
-        return ron_client_admin(client, call->node.key, call->admin, wire);
+        return ron_client_admin(client, call->id, call->admin, wire);
     }
 }
 
@@ -226,19 +226,4 @@ ngx_ron_ipc_unsaid(ron_frame_type_t type, ron_str_t payload)
     ngx_free(results);
 
     return rc != RON_OK || status == 429 || status == 503;
-}
-
-
-ngx_uint_t
-ngx_ron_ipc_refused(ron_frame_type_t type, ron_str_t payload,
-    ron_reason_t reason)
-{
-    ron_result_t     result;
-    ron_outcome_t    outcome;
-    ron_msg_batch_t  batch;
-
-    return type == RON_FRAME_OUTCOME
-           && ron_msg_outcome_get(payload, &batch, &outcome, &result, 1)
-              == RON_OK
-           && outcome.reason == reason;
 }

@@ -240,6 +240,18 @@ until_ok(5, sub {
     !grep { RonTest::slurp($_) !~ /\) T / } glob "/proc/$helper/task/*/stat"
 });
 my $t = Time::HiRes::time();
+
+# each call by its own time, whichever came first; none of these can be paid
+
+my @patience = (3, 1, 3, 2);
+my @late = map { $s->connect } @patience;
+
+$s->send_request($late[$_], 'POST', '/v1/transfer',
+    { from => 'from-reload-1', to => 'sink', asset => 'ron',
+      amount_minor => '90000000000000', nonce => 900_001 + $_ },
+    key => "late-$_", headers => { 'Request-Timeout' => $patience[$_] })
+    for 0 .. $#late;
+
 my $r = $s->post('/v1/transfer', { from => 'from-reload-1', to => 'sink',
     asset => 'ron', amount_minor => '1', nonce => 900_000 },
     key => 'stopped', headers => { 'Request-Timeout' => 1 });
@@ -247,6 +259,17 @@ my $took = Time::HiRes::time() - $t;
 is($r->{status}, 503, 'a stopped helper: 503');
 cmp_ok($took, '<', slow(2), sprintf 'after %.2f s', $took);
 is($r->{headers}{'retry-after'}, 2, 'with Retry-After');
+
+for (1, 3, 0, 2) {
+    $r = RonTest::read_response($late[$_], 'POST', slow(10));
+    $took = Time::HiRes::time() - $t;
+
+    is($r->{status}, 503, "$patience[$_] s of patience");
+    cmp_ok($took, '>', $patience[$_] - 0.1, sprintf 'after %.2f s', $took);
+    cmp_ok($took, '<', slow($patience[$_] + 0.9), 'and not much later');
+}
+
+close $_ for @late;
 is($s->get('/healthz')->{status}, 200, 'the server lives');
 ok(until_ok(2, sub { $s->get('/readyz')->{status} == 503 }),
    'and is not ready');

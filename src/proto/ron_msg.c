@@ -6,6 +6,8 @@
 #include "ron_msg.h"
 
 
+#define RON_MSG_BATCH_LEN        (RON_HASH_LEN + 2 * 8)
+
 #define RON_BALANCE_UNKNOWN      0
 #define RON_BALANCE_FOUND        1
 #define RON_BALANCE_UNAVAILABLE  2
@@ -26,18 +28,16 @@ ron_msg_outcome_put(ron_buf_t *out, const ron_msg_batch_t *batch,
 ron_reason_t
 ron_msg_outcome_reason(ron_str_t payload)
 {
-    uint8_t     reason;
-    ron_rd_t    rd;
-    ron_hash_t  root;
+    uint8_t  reason;
 
-    ron_rd_init(&rd, payload);
-    ron_rd_hash(&rd, &root);
-    (void) ron_rd_u64(&rd);
-    (void) ron_rd_u64(&rd);
-    reason = ron_rd_u8(&rd);
+    if (payload.len <= RON_MSG_BATCH_LEN) {
+        return RON_REASON_INTERNAL;
+    }
 
-    return !rd.failed && reason < RON_REASON_N ? (ron_reason_t) reason
-                                               : RON_REASON_INTERNAL;
+    reason = payload.data[RON_MSG_BATCH_LEN];
+
+    return reason < RON_REASON_N ? (ron_reason_t) reason
+                                 : RON_REASON_INTERNAL;
 }
 
 

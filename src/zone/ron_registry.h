@@ -192,6 +192,8 @@
       "NGX_HTTP_RON_BURST_MAX", "answers that are made and not written yet")  \
     X("ngx_ron_module/ngx_ron_ipc.h", "calls",                                \
       "NGX_RON_IPC_CALLS", "calls of a worker that have no answer yet")       \
+    X("ngx_ron_module/ngx_ron_ipc.h", "due",                                  \
+      "NGX_RON_IPC_CALLS", "the same calls, by when they are given up")       \
     X("ngx_ron_module/ngx_ron_ipc.h", "free",                                 \
       "NGX_RON_IPC_FREE", "calls of a worker that ended")                    \
     X("ngx_ron_module/ngx_ron_log.c", "ngx_ron_log_ring",                     \
