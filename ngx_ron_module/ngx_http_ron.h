@@ -112,7 +112,7 @@ struct ngx_http_ron_ctx_s {
     ngx_http_ron_ingress_t *ingress;    /* parsed in a thread; NULL: here */
 
     ngx_uint_t              args_n;
-    ron_api_arg_t           args[NGX_HTTP_RON_ARGS];
+    ron_api_arg_t          *args;       /* of the query; NULL: it is empty */
 
     uint64_t                begin_us;           /* monotonic */
     uint64_t                deadline_us;

@@ -12,6 +12,8 @@ static ngx_int_t ngx_http_ron_access_route(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ngx_http_ron_service_t *service);
 static ngx_int_t ngx_http_ron_access_headers(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
+static ngx_uint_t ngx_http_ron_access_is(u_char *data, const char *text,
+    size_t len);
 static ngx_int_t ngx_http_ron_access_encoding(ngx_http_ron_ctx_t *ctx);
 static ngx_int_t ngx_http_ron_access_token(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
@@ -210,11 +212,14 @@ ngx_http_ron_access_headers(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 
     if (r->args.len) {
 
-        p = ngx_pnalloc(r->pool, r->args.len);
-        if (p == NULL) {
+        ctx->args = ngx_palloc(r->pool, NGX_HTTP_RON_ARGS
+                                        * sizeof(ron_api_arg_t)
+                                        + r->args.len);
+        if (ctx->args == NULL) {
             return NGX_HTTP_INTERNAL_SERVER_ERROR;
         }
 
+        p = (u_char *) &ctx->args[NGX_HTTP_RON_ARGS];
         n = NGX_HTTP_RON_ARGS;
 
         if (ron_api_query(ngx_ron_str(&r->args), p, ctx->args, &n)
@@ -245,9 +250,8 @@ ngx_http_ron_access_headers(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 
         if (type == NULL
             || type->len < sizeof("application/json") - 1
-            || ngx_strncasecmp(type->data, (u_char *) "application/json",
-                               sizeof("application/json") - 1)
-               != 0)
+            || !ngx_http_ron_access_is(type->data, "application/json",
+                                       sizeof("application/json") - 1))
         {
             return ngx_http_ron_refuse(r, RON_REASON_MEDIA_TYPE,
                                        "it must be application/json", NULL);
@@ -303,6 +307,16 @@ ngx_http_ron_access_headers(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 }
 
 
+/* Whatever its case; nearly all write it as it is written here. */
+
+static ngx_uint_t
+ngx_http_ron_access_is(u_char *data, const char *text, size_t len)
+{
+    return ngx_memcmp(data, text, len) == 0
+           || ngx_strncasecmp(data, (u_char *) text, len) == 0;
+}
+
+
 static ngx_int_t
 ngx_http_ron_access_encoding(ngx_http_ron_ctx_t *ctx)
 {
@@ -351,7 +365,7 @@ ngx_http_ron_access_token(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     value = &r->headers_in.authorization->value;
 
     if (value->len <= 7
-        || ngx_strncasecmp(value->data, (u_char *) "Bearer ", 7) != 0)
+        || !ngx_http_ron_access_is(value->data, "Bearer ", 7))
     {
         return ngx_http_ron_refuse(r, RON_REASON_UNAUTH,
                                    "there is no bearer token", NULL);

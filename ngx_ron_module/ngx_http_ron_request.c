@@ -33,30 +33,32 @@ static void ngx_http_ron_body_done(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx);
 
 
+/* By length, and where those of a length begin: most headers have another. */
+
 static struct {
     ngx_str_t   name;
     size_t      offset;
 } ngx_http_ron_headers[] = {
-    { ngx_string("idempotency-key"),
-      offsetof(ngx_http_ron_ctx_t, idem_key) },
+    { ngx_null_string, 0 },
     { ngx_string("if-match"), offsetof(ngx_http_ron_ctx_t, if_match) },
+    { ngx_string("x-corr-id"), offsetof(ngx_http_ron_ctx_t, corr_id) },
+    { ngx_string("traceparent"), offsetof(ngx_http_ron_ctx_t, traceparent) },
+    { ngx_string("x-request-id"),
+      offsetof(ngx_http_ron_ctx_t, request_id) },
     { ngx_string("if-none-match"),
       offsetof(ngx_http_ron_ctx_t, if_none_match) },
+    { ngx_string("idempotency-key"),
+      offsetof(ngx_http_ron_ctx_t, idem_key) },
     { ngx_string("request-timeout"),
       offsetof(ngx_http_ron_ctx_t, request_timeout) },
     { ngx_string("content-encoding"),
       offsetof(ngx_http_ron_ctx_t, content_encoding) },
-    { ngx_string("x-corr-id"), offsetof(ngx_http_ron_ctx_t, corr_id) },
-    { ngx_string("x-request-id"),
-      offsetof(ngx_http_ron_ctx_t, request_id) },
-    { ngx_string("traceparent"), offsetof(ngx_http_ron_ctx_t, traceparent) },
     { ngx_null_string, 0 }
 };
 
-/* Their lengths, as bits: most headers have another. */
-
-#define NGX_HTTP_RON_HEADER_LENS                                              \
-    (1 << 8 | 1 << 9 | 1 << 11 | 1 << 12 | 1 << 13 | 1 << 15 | 1 << 16)
+static u_char  ngx_http_ron_header_first[] = {
+    0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 3, 4, 5, 0, 6, 8
+};
 
 
 static ngx_str_t  ngx_http_ron_type_json = ngx_string("application/json");
@@ -168,19 +170,18 @@ ngx_http_ron_ctx_headers(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
             i = 0;
         }
 
-        if (header[i].key.len > 16
-            || !(NGX_HTTP_RON_HEADER_LENS >> header[i].key.len & 1))
-        {
+        if (header[i].key.len >= sizeof(ngx_http_ron_header_first)) {
             continue;
         }
 
-        for (n = 0; ngx_http_ron_headers[n].name.len; n++) {
-
-            if (header[i].key.len != ngx_http_ron_headers[n].name.len
-                || ngx_strncmp(header[i].lowcase_key,
-                               ngx_http_ron_headers[n].name.data,
-                               header[i].key.len)
-                   != 0)
+        for (n = ngx_http_ron_header_first[header[i].key.len];
+             n && ngx_http_ron_headers[n].name.len == header[i].key.len;
+             n++)
+        {
+            if (ngx_memcmp(header[i].lowcase_key,
+                           ngx_http_ron_headers[n].name.data,
+                           header[i].key.len)
+                != 0)
             {
                 continue;
             }

@@ -28,9 +28,12 @@
 
 #define NGX_HTTP_RON_LINE_TIME    sizeof("1970-09-28T12:00:00.000Z")
 
-/* The longest line but for what is in the arguments. */
+/*
+ * The longest line but for what is in the arguments.  A transfer's is the last
+ * that fits into the first block of its request's memory.
+ */
 #define NGX_HTTP_RON_LINE_ROOM                                                \
-    (512 + NGX_HTTP_RON_LINE_TIME + 2 * NGX_INT64_LEN)
+    (256 + NGX_HTTP_RON_LINE_TIME + 2 * NGX_INT64_LEN)
 
 #define ngx_http_ron_line_put(p, text)                                        \
     ngx_cpymem(p, text, sizeof(text) - 1)
@@ -380,8 +383,18 @@ ngx_http_ron_vars_number(u_char *p, uint64_t n)
     char    text[RON_AMOUNT_MAX];
     size_t  len;
 
-    if (n < 10) {
-        *p++ = (u_char) ('0' + n);
+    /* a status, and most latencies */
+
+    if (n < 1000) {
+        if (n >= 100) {
+            *p++ = (u_char) ('0' + n / 100);
+        }
+
+        if (n >= 10) {
+            *p++ = (u_char) ('0' + n / 10 % 10);
+        }
+
+        *p++ = (u_char) ('0' + n % 10);
         return p;
     }
 
