@@ -28,6 +28,7 @@
 #define NGX_RON_STALE_US        200000
 #define NGX_RON_SWEEP           20
 #define NGX_RON_RETRY           1000
+#define NGX_RON_HELPER_AHEAD    16u
 
 
 static void ngx_ron_helper_init(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf);
@@ -56,6 +57,11 @@ static void ngx_ron_helper_last(ngx_uint_t level, ngx_uint_t drained,
 static void ngx_ron_helper_ended(ngx_ron_end_t end);
 static void ngx_ron_helper_left(ngx_ron_sh_t *sh);
 static void ngx_ron_helper_on_commit(void *ctx, const ron_batch_t *batch);
+static void ngx_ron_helper_balances(const ron_zone_t *zone,
+    const ron_batch_t *batch, ron_bus_filter_t *touched);
+static void ngx_ron_helper_balance(const ron_zone_t *zone,
+    const ron_balance_t *balance, const ron_zone_key_t *key, uint64_t seq,
+    uint64_t now);
 static void ngx_ron_helper_on_balance(void *ctx,
     const ron_balance_t *balance, uint64_t seq);
 
@@ -604,11 +610,10 @@ ngx_ron_helper_on_commit(void *ctx, const ron_batch_t *batch)
 {
     ngx_ron_sh_t  *sh = ctx;
 
-    uint32_t              i, slot;
-    ron_zone_t           *zone;
-    ron_event_t           event;
-    ron_bus_filter_t      touched;
-    const ron_balance_t  *b;
+    uint32_t           slot;
+    ron_zone_t        *zone;
+    ron_event_t        event;
+    ron_bus_filter_t   touched;
 
     if (batch->status != RON_OK || batch->count == 0) {
         return;
@@ -631,12 +636,7 @@ ngx_ron_helper_on_commit(void *ctx, const ron_batch_t *batch)
 
     memset(&touched, 0, sizeof(ron_bus_filter_t));
 
-    for (i = 0; i < batch->balance_n; i++) {
-        b = &batch->balances[i];
-
-        ngx_ron_helper_on_balance(ctx, b, batch->seq + batch->count - 1);
-        ron_bus_filter_add(&touched, &ngx_ron_helper_bus, b->account);
-    }
+    ngx_ron_helper_balances(zone, batch, &touched);
 
     memset(&event, 0, sizeof(ron_event_t));
 
@@ -664,15 +664,44 @@ ngx_ron_helper_on_commit(void *ctx, const ron_batch_t *batch)
 }
 
 
+/* Memory is asked for some of them before the first one is written. */
+
+static void
+ngx_ron_helper_balances(const ron_zone_t *zone, const ron_batch_t *batch,
+    ron_bus_filter_t *touched)
+{
+    uint32_t              i, k, n;
+    uint64_t              now;
+    ron_zone_key_t        keys[NGX_RON_HELPER_AHEAD];
+    const ron_balance_t  *b;
+
+    now = ron_clock_wall_ms();
+
+    for (i = 0; i < batch->balance_n; i += n) {
+        b = &batch->balances[i];
+        n = ron_min(batch->balance_n - i, NGX_RON_HELPER_AHEAD);
+
+        for (k = 0; k < n; k++) {
+            ron_zone_balance_ahead(zone, b[k].account, b[k].asset, &keys[k]);
+            ron_bus_filter_add(touched, &ngx_ron_helper_bus, b[k].account);
+        }
+
+        for (k = 0; k < n; k++) {
+            ngx_ron_helper_balance(zone, &b[k], &keys[k],
+                                   batch->seq + batch->count - 1, now);
+        }
+    }
+}
+
+
 /* Committed, or asked for: nobody has to ask for it again. */
 
 static void
 ngx_ron_helper_on_balance(void *ctx, const ron_balance_t *balance,
     uint64_t seq)
 {
-    uint64_t             now;
-    ron_zone_t          *zone;
-    ron_zone_balance_t   b;
+    ron_zone_t      *zone;
+    ron_zone_key_t   key;
 
     zone = ngx_ron_zone();
 
@@ -680,7 +709,16 @@ ngx_ron_helper_on_balance(void *ctx, const ron_balance_t *balance,
         return;
     }
 
-    now = ron_clock_wall_ms();
+    ron_zone_key(zone, balance->account, balance->asset, &key);
+    ngx_ron_helper_balance(zone, balance, &key, seq, ron_clock_wall_ms());
+}
+
+
+static void
+ngx_ron_helper_balance(const ron_zone_t *zone, const ron_balance_t *balance,
+    const ron_zone_key_t *key, uint64_t seq, uint64_t now)
+{
+    ron_zone_balance_t  b;
 
     b.available = balance->available;
     b.held = balance->held;
@@ -689,7 +727,7 @@ ngx_ron_helper_on_balance(void *ctx, const ron_balance_t *balance,
     b.seq = seq;
     b.as_of_ms = now;
 
-    ron_zone_balance_put(zone, balance->account, balance->asset, &b, now);
+    ron_zone_balance_put_key(zone, key, &b, now);
 }
 
 

@@ -21,6 +21,7 @@
 #define RON_ENTRY_DATA_MAX (RON_ENTRY_WORDS(RON_ZONE_IDEM_MAX))
 #define RON_ENTRY_HEAD     (RON_ENTRY_VALUE - RON_ENTRY_KEY)
 #define RON_EPOCH_BALANCE  2
+#define RON_BALANCE_SEQ    6            /* of the words of a value */
 
 
 typedef struct {
@@ -36,12 +37,13 @@ static void ron_zone_area(const ron_zone_t *zone, uint32_t which,
     ron_area_t *area);
 static void ron_area_key(const ron_area_t *area, const ron_zone_key_t *key,
     uint64_t *k);
-static ron_word_t *ron_area_entry(const ron_area_t *area, const uint64_t *k,
-    uint32_t way);
+static ron_word_t *ron_area_bucket(const ron_area_t *area, const uint64_t *k);
 static ron_status_t ron_area_get(const ron_area_t *area,
     const ron_zone_key_t *key, uint64_t *data, uint64_t now_ms);
 static void ron_area_put(const ron_area_t *area, const ron_zone_key_t *key,
     uint64_t *data, size_t n, uint64_t now_ms);
+static void ron_entry_write(ron_word_t *entry, const uint64_t *data, size_t n,
+    uint64_t now_ms);
 static ron_word_t *ron_area_place(const ron_area_t *area, const uint64_t *k,
     uint64_t now_ms);
 static bool ron_entry_is(ron_word_t *entry, const uint64_t *k);
@@ -114,14 +116,12 @@ ron_area_key(const ron_area_t *area, const ron_zone_key_t *key, uint64_t *k)
 }
 
 
+/* The first of its places; the others follow, a stride apart. */
+
 static ron_word_t *
-ron_area_entry(const ron_area_t *area, const uint64_t *k, uint32_t way)
+ron_area_bucket(const ron_area_t *area, const uint64_t *k)
 {
-    uint64_t  place;
-
-    place = k[0] % area->buckets * RON_ZONE_WAYS + way;
-
-    return area->words + place * area->stride;
+    return area->words + k[0] % area->buckets * RON_ZONE_WAYS * area->stride;
 }
 
 
@@ -146,9 +146,9 @@ ron_area_get(const ron_area_t *area, const ron_zone_key_t *key,
     ron_status_t   status;
 
     ron_area_key(area, key, k);
+    e = ron_area_bucket(area, k);
 
-    for (way = 0; way < RON_ZONE_WAYS; way++) {
-        e = ron_area_entry(area, k, way);
+    for (way = 0; way < RON_ZONE_WAYS; way++, e += area->stride) {
 
         if (!ron_entry_is(e, k)) {
             continue;
@@ -191,9 +191,9 @@ ron_area_place(const ron_area_t *area, const uint64_t *k, uint64_t now_ms)
     empty = NULL;
     unused = NULL;
     oldest = UINT64_MAX;
+    e = ron_area_bucket(area, k);
 
-    for (way = 0; way < RON_ZONE_WAYS; way++) {
-        e = ron_area_entry(area, k, way);
+    for (way = 0; way < RON_ZONE_WAYS; way++, e += area->stride) {
 
         if (ron_entry_is(e, k)) {
             return e;
@@ -222,11 +222,16 @@ static void
 ron_area_put(const ron_area_t *area, const ron_zone_key_t *key,
     uint64_t *data, size_t n, uint64_t now_ms)
 {
-    uint64_t     odd;
-    ron_word_t  *e;
-
     ron_area_key(area, key, data);
-    e = ron_area_place(area, data, now_ms);
+    ron_entry_write(ron_area_place(area, data, now_ms), data, n, now_ms);
+}
+
+
+static void
+ron_entry_write(ron_word_t *e, const uint64_t *data, size_t n,
+    uint64_t now_ms)
+{
+    uint64_t  odd;
 
     odd = ron_zone_rec_begin(&e[RON_ENTRY_SEQ]);
     ron_word_set(&e[RON_ENTRY_USED], now_ms / 1000);
@@ -238,22 +243,61 @@ ron_area_put(const ron_area_t *area, const ron_zone_key_t *key,
 /* ---- balances ----------------------------------------------------------- */
 
 void
+ron_zone_balance_ahead(const ron_zone_t *zone, ron_str_t account,
+    ron_str_t asset, ron_zone_key_t *key)
+{
+    uint64_t      k[2];
+    ron_area_t    area;
+    ron_word_t   *e;
+
+    ron_zone_area(zone, RON_EPOCH_BALANCE, &area);
+    ron_zone_key(zone, account, asset, key);
+
+    ron_area_key(&area, key, k);
+    e = ron_area_bucket(&area, k);
+
+    /* few are further back than in the second place */
+
+    __builtin_prefetch(e, 1);
+    __builtin_prefetch(e + RON_ZONE_LINE, 1);
+    __builtin_prefetch(e + area.stride, 1);
+}
+
+
+void
 ron_zone_balance_put(const ron_zone_t *zone, ron_str_t account,
     ron_str_t asset, const ron_zone_balance_t *balance, uint64_t now_ms)
 {
-    uint64_t         data[RON_ENTRY_DATA_MAX];
-    ron_area_t       area;
-    ron_zone_key_t   key;
+    ron_zone_key_t  key;
+
+    ron_zone_key(zone, account, asset, &key);
+    ron_zone_balance_put_key(zone, &key, balance, now_ms);
+}
+
+
+void
+ron_zone_balance_put_key(const ron_zone_t *zone, const ron_zone_key_t *key,
+    const ron_zone_balance_t *balance, uint64_t now_ms)
+{
+    uint64_t     data[RON_ENTRY_DATA_MAX];
+    ron_area_t   area;
+    ron_word_t  *e;
 
     ron_zone_area(zone, RON_EPOCH_BALANCE, &area);
-    ron_zone_key(zone, account, asset, &key);
+    ron_area_key(&area, key, data);
+    e = ron_area_place(&area, data, now_ms);
 
-    if (ron_area_get(&area, &key, data, now_ms) == RON_OK
-        && data[RON_ENTRY_HEAD + 6] > balance->seq)
+    /* it seldom is newer; whether that is so, its sum says */
+
+    if (ron_entry_is(e, data)
+        && ron_word_get(&e[RON_ENTRY_VALUE + RON_BALANCE_SEQ]) > balance->seq
+        && ron_area_get(&area, key, data, now_ms) == RON_OK
+        && data[RON_ENTRY_HEAD + RON_BALANCE_SEQ] > balance->seq)
     {
         return;
     }
 
+    ron_area_key(&area, key, data);
     data[2] = UINT64_MAX;
     data[3] = RON_BALANCE_LEN;
     data[4] = (uint64_t) balance->available;
@@ -265,8 +309,7 @@ ron_zone_balance_put(const ron_zone_t *zone, ron_str_t account,
     data[10] = balance->seq;
     data[11] = balance->as_of_ms;
 
-    ron_area_put(&area, &key, data, RON_ENTRY_HEAD + RON_BALANCE_LEN / 8,
-                 now_ms);
+    ron_entry_write(e, data, RON_ENTRY_HEAD + RON_BALANCE_LEN / 8, now_ms);
 }
 
 

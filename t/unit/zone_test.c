@@ -213,6 +213,7 @@ test_balances(void)
     ron_str_t            asset = ron_str("ron");
     ron_zone_t           zone;
     ron_word_t          *w;
+    ron_zone_key_t       key;
     ron_zone_balance_t   b, got;
 
     test_zone(&zone);
@@ -254,6 +255,17 @@ test_balances(void)
     ron_zone_balance_put(&zone, ron_str("a"), asset, &b, 1);
     is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
               RON_OK, "healed");
+    w[RON_ENTRY_VALUE + 6] = 1000;
+    test_balance(&b, 7);
+    ron_zone_balance_ahead(&zone, ron_str("a"), asset, &key);
+    ron_zone_balance_put_key(&zone, &key, &b, 1);
+    (void) ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1);
+    is_u64(got.version, 7, "what only looks newer is replaced, in two steps");
+    test_balance(&b, 6);
+    ron_zone_balance_ahead(&zone, ron_str("a"), asset, &key);
+    ron_zone_balance_put_key(&zone, &key, &b, 1);
+    (void) ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1);
+    is_u64(got.version, 7, "and an older one does not replace it so either");
 
     ron_zone_balances_wipe(&zone);
     is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
