@@ -65,29 +65,44 @@ ron_commit_work(ron_engine_t *en, ron_work_t *w)
 }
 
 
+/* As many entries at once as a tile has: hashes are made side by side. */
+
 static ron_status_t
 ron_commit_leaves(ron_engine_t *en, ron_work_t *w)
 {
-    uint64_t      n;
+    size_t        n;
+    uint64_t      count;
     ron_rd_t      rd;
-    ron_str_t     bytes;
-    ron_hash_t    leaf;
-    ron_status_t  status;
+    ron_str_t     entries[RON_TILE_WIDTH];
+    ron_hash_t    leaves[RON_TILE_WIDTH];
+    ron_status_t  rc, status;
 
     en->tile_n = 0;
+    count = 0;
     ron_rd_init(&rd, ron_buf_str(&w->body));
 
-    for (n = 0; (status = ron_body_next(&rd, &bytes)) == RON_OK; n++) {
-        ron_digest_leaf(en->meta.digest, bytes.data, bytes.len, &leaf);
+    do {
+        n = 0;
 
-        status = ron_tree_append(&en->tree, &leaf, ron_commit_tile, en);
-        if (status != RON_OK) {
-            return status;
+        do {
+            status = ron_body_next(&rd, &entries[n]);
+        } while (status == RON_OK && ++n < RON_TILE_WIDTH);
+
+        if (status != RON_OK && status != RON_ENOTFOUND) {
+            return ron_corrupt();
         }
-    }
 
-    return status == RON_ENOTFOUND && n == w->pub.count ? RON_OK
-                                                        : ron_corrupt();
+        ron_digest_leaves(en->meta.digest, entries, n, leaves);
+        count += n;
+
+        rc = ron_tree_append_all(&en->tree, leaves, n, ron_commit_tile, en);
+        if (rc != RON_OK) {
+            return rc;
+        }
+
+    } while (status == RON_OK);
+
+    return count == w->pub.count ? RON_OK : ron_corrupt();
 }
 
 

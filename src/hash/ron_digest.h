@@ -48,6 +48,10 @@ void ron_digest_nodes(ron_digest_t digest, const ron_hash_t *pairs, size_t n,
     ron_hash_t *out);
 size_t ron_digest_lanes(void);
 
+/* The same of leaves: out[i] is ron_digest_leaf() of entries[i]. */
+void ron_digest_leaves(ron_digest_t digest, const ron_str_t *entries,
+    size_t n, ron_hash_t *out);
+
 
 /* BLAKE3 for everything that is not the tree: at once, or in pieces. */
 

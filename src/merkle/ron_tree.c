@@ -46,6 +46,10 @@ typedef struct {
 } ron_plan_t;
 
 
+static ron_status_t ron_tree_append_part(ron_tree_t *tree,
+    const ron_hash_t *leaves, size_t n, ron_tile_sink_pt sink, void *ctx);
+static ron_status_t ron_tree_tile(const ron_tree_t *tree, unsigned level,
+    size_t count, ron_tile_sink_pt sink, void *ctx);
 static void ron_tree_fold(ron_digest_t digest, const ron_hash_t *hashes,
     uint32_t n, ron_hash_t *out);
 static unsigned ron_tree_top_bit(uint64_t v);
@@ -73,58 +77,126 @@ ron_status_t
 ron_tree_append(ron_tree_t *tree, const ron_hash_t *leaf,
     ron_tile_sink_pt sink, void *ctx)
 {
-    unsigned      bit, level;
-    ron_hash_t    hash;
-    ron_tile_t    tile;
+    return ron_tree_append_all(tree, leaf, 1, sink, ctx);
+}
+
+
+/* No part goes beyond a tile: tiles come in the order of their last leaf. */
+
+ron_status_t
+ron_tree_append_all(ron_tree_t *tree, const ron_hash_t *leaves, size_t n,
+    ron_tile_sink_pt sink, void *ctx)
+{
+    size_t        part;
     ron_status_t  rc;
 
-    if (tree->size >= RON_TREE_MAX) {
+    while (n != 0) {
+        part = ron_min(n, (size_t) RON_TILE_WIDTH - tree->edge_n[0]);
+
+        rc = ron_tree_append_part(tree, leaves, part, sink, ctx);
+        if (rc != RON_OK) {
+            return rc;
+        }
+
+        leaves += part;
+        n -= part;
+    }
+
+    return RON_OK;
+}
+
+
+static ron_status_t
+ron_tree_append_part(ron_tree_t *tree, const ron_hash_t *leaves, size_t n,
+    ron_tile_sink_pt sink, void *ctx)
+{
+    size_t         count, odd;
+    unsigned       bit, bits, level;
+    uint16_t       added[RON_TILE_LEVELS];
+    ron_hash_t     hashes[RON_TREE_BITS + RON_TILE_WIDTH], *h;
+    ron_hash_t     peaks[RON_TREE_BITS];
+    ron_status_t   rc;
+
+    if (n > RON_TREE_MAX - tree->size) {
         return RON_ERANGE;
     }
 
-    hash = *leaf;
-
     /*
-     * Counting up by one: as long as there is a peak of the same height, the
-     * two become one.  Nothing of the tree that anybody reads is written
-     * before the sink has had its say; a hash is put beyond the end of its
+     * Adding a number: from each height to the next goes a carry, which are
+     * the nodes that become complete, made of what came to this height and of
+     * the peak that was there, if there was one; what is left over is the
+     * peak from now on.  Nothing of the tree that anybody reads is written
+     * before the sink has had its say; hashes are put beyond the end of their
      * level and counted afterwards.
      */
 
-    for (bit = 0; /* void */; bit++) {
+    h = hashes + RON_TREE_BITS;
+    count = n;
+    memcpy(h, leaves, n * sizeof(ron_hash_t));
+
+    for (bit = 0; count != 0; bit++) {
 
         if (bit % RON_TILE_BITS == 0) {
             level = bit / RON_TILE_BITS;
-            tree->edge[level][tree->edge_n[level]] = hash;
+            added[level] = (uint16_t) count;
+            memcpy(&tree->edge[level][tree->edge_n[level]], h,
+                   count * sizeof(ron_hash_t));
 
-            if (tree->edge_n[level] == RON_TILE_WIDTH - 1 && sink != NULL) {
-                tile.level = (uint8_t) level;
-                tile.width = RON_TILE_WIDTH;
-                tile.index = tree->size >> (bit + RON_TILE_BITS - 1) >> 1;
-                memcpy(tile.hashes, tree->edge[level], sizeof(tile.hashes));
-
-                rc = sink(ctx, &tile);
-                if (rc != RON_OK) {
-                    return rc;
-                }
+            rc = ron_tree_tile(tree, level, count, sink, ctx);
+            if (rc != RON_OK) {
+                return rc;
             }
         }
 
-        if ((tree->size >> bit & 1) == 0) {
-            break;
+        odd = tree->size >> bit & 1;
+
+        if (odd) {
+            *--h = tree->peak[bit];
         }
 
-        ron_digest_node(tree->digest, &tree->peak[bit], &hash, &hash);
+        count += odd;
+        peaks[bit] = h[count - 1];
+        count /= 2;
+        ron_digest_nodes(tree->digest, h, count, h);
     }
 
-    for (level = 0; level <= bit / RON_TILE_BITS; level++) {
-        tree->edge_n[level] = (tree->edge_n[level] + 1) % RON_TILE_WIDTH;
-    }
+    tree->size += n;
 
-    tree->peak[bit] = hash;
-    tree->size++;
+    for (bits = bit, bit = 0; bit < bits; bit++) {
+
+        if (bit % RON_TILE_BITS == 0) {
+            level = bit / RON_TILE_BITS;
+            tree->edge_n[level] = (tree->edge_n[level] + added[level])
+                                  % RON_TILE_WIDTH;
+        }
+
+        if (tree->size >> bit & 1) {
+            tree->peak[bit] = peaks[bit];
+        }
+    }
 
     return RON_OK;
+}
+
+
+/* A level of which the last of `count` hashes makes a tile complete. */
+
+static ron_status_t
+ron_tree_tile(const ron_tree_t *tree, unsigned level, size_t count,
+    ron_tile_sink_pt sink, void *ctx)
+{
+    ron_tile_t  tile;
+
+    if (tree->edge_n[level] + count != RON_TILE_WIDTH || sink == NULL) {
+        return RON_OK;
+    }
+
+    tile.level = (uint8_t) level;
+    tile.width = RON_TILE_WIDTH;
+    tile.index = tree->size >> ((level + 1) * RON_TILE_BITS - 1) >> 1;
+    memcpy(tile.hashes, tree->edge[level], sizeof(tile.hashes));
+
+    return sink(ctx, &tile);
 }
 
 

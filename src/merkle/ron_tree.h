@@ -74,6 +74,13 @@ void ron_tree_init(ron_tree_t *tree, ron_digest_t digest);
 ron_status_t ron_tree_append(ron_tree_t *tree, const ron_hash_t *leaf,
     ron_tile_sink_pt sink, void *ctx);
 
+/*
+ * Appends several, whose nodes are made side by side.  When the sink fails
+ * those are there that end before its tile: the size tells.
+ */
+ron_status_t ron_tree_append_all(ron_tree_t *tree, const ron_hash_t *leaves,
+    size_t n, ron_tile_sink_pt sink, void *ctx);
+
 /* The root of the current size; of the empty tree, H of the empty string. */
 void ron_tree_root(const ron_tree_t *tree, ron_hash_t *root);
 

@@ -48,15 +48,19 @@ has(const char *what)
 #define __builtin_cpu_supports(what)  has(what)
 #define ron_digest_nodes              allowed_nodes
 #define ron_digest_lanes              allowed_lanes
+#define ron_digest_leaves             allowed_leaves
 
 size_t allowed_lanes(void);
 void allowed_nodes(ron_digest_t digest, const ron_hash_t *pairs, size_t n,
+    ron_hash_t *out);
+void allowed_leaves(ron_digest_t digest, const ron_str_t *entries, size_t n,
     ron_hash_t *out);
 
 #include "ron_digest_nodes.c"
 
 #undef ron_digest_nodes
 #undef ron_digest_lanes
+#undef ron_digest_leaves
 
 
 #define INPUT_LEN  (1024 * 1024)
@@ -549,6 +553,55 @@ test_nodes(ron_digest_t digest)
 }
 
 
+/* So are leaves, of one length, of many, or one that is far longer. */
+
+static void
+test_leaves(ron_digest_t digest)
+{
+    size_t      n, i, at, longest;
+    uint64_t    wrong;
+    ron_str_t   entries[70];
+    ron_hash_t  want[70], got[70];
+
+    wrong = 0;
+
+    for (longest = 0; longest <= 1100; longest++) {
+        n = longest % (ron_array_n(entries) + 1);
+
+        for (i = 0; i < n; i++) {
+            at = (longest * 131 + i * 17) % 2000;
+            entries[i] = (ron_str_t) { longest - ron_min(longest,
+                                                         i * (longest % 5)),
+                                       input + at };
+        }
+
+        if (n > 0 && longest % 7 == 0) {
+            entries[longest % n].len = longest * 5;
+            entries[(longest + 1) % n] = ron_null_str;
+        }
+
+        for (i = 0; i < n; i++) {
+            ron_digest_leaf(digest, entries[i].data, entries[i].len,
+                            &want[i]);
+        }
+
+        memset(got, 0, sizeof(got));
+        allowed_leaves(digest, entries, n, got);
+        wrong += memcmp(got, want, n * sizeof(ron_hash_t)) != 0;
+
+        for (i = n; i < ron_array_n(got); i++) {
+            wrong += got[i].b[0] != 0;
+        }
+
+        ron_digest_leaves(digest, entries, n, got);
+        wrong += memcmp(got, want, n * sizeof(ron_hash_t)) != 0;
+    }
+
+    is_u64(wrong, 0, "%s: leaves of any length, %zu at once",
+           ron_digest_name(digest), allowed_lanes());
+}
+
+
 int
 main(int argc, char **argv)
 {
@@ -569,9 +622,11 @@ main(int argc, char **argv)
 
     for (allowed = 4; allowed <= 16; allowed *= 2) {
         test_nodes(RON_DIGEST_BLAKE3);
+        test_leaves(RON_DIGEST_BLAKE3);
     }
 
     test_nodes(RON_DIGEST_SHA256);
+    test_leaves(RON_DIGEST_SHA256);
 
     return done_testing();
 }

@@ -1042,6 +1042,123 @@ test_trivial(void)
 }
 
 
+/* ---- many at once ------------------------------------------------------- */
+
+/* A tile goes to the store behind all that are complete before it. */
+
+static ron_status_t
+rising_sink(void *ctx, const ron_tile_t *tile)
+{
+    uint64_t  key, *last = ctx;
+
+    key = (tile->index + 1) << 8 * (tile->level + 1) | tile->level;
+    sunk.bad += key <= *last;
+    *last = key;
+
+    return sink(NULL, tile);
+}
+
+
+static bool
+same_tree(const ron_tree_t *a, const ron_tree_t *b)
+{
+    if (a->size != b->size
+        || memcmp(a->edge_n, b->edge_n, sizeof(a->edge_n)) != 0)
+    {
+        return false;
+    }
+
+    for (unsigned l = 0; l < RON_TILE_LEVELS; l++) {
+        if (memcmp(a->edge[l], b->edge[l],
+                   a->edge_n[l] * sizeof(ron_hash_t)) != 0)
+        {
+            return false;
+        }
+    }
+
+    for (unsigned bit = 0; bit < RON_TREE_BITS; bit++) {
+        if (a->size >> bit & 1
+            && !ron_hash_eq(&a->peak[bit], &b->peak[bit]))
+        {
+            return false;
+        }
+    }
+
+    return true;
+}
+
+
+static void
+test_many(void)
+{
+    uint32_t       bad, failed, n, size;
+    uint64_t       last;
+    ron_tree_t    *tree, *one;
+    ron_status_t   rc;
+
+    tree = malloc(sizeof(ron_tree_t));
+    one = malloc(sizeof(ron_tree_t));
+    RON_ASSERT(tree != NULL && one != NULL);
+
+    ron_tree_init(tree, digest);
+    ron_tree_init(one, digest);
+    memset(&sunk, 0, sizeof(sunk));
+    bad = failed = 0;
+    last = 0;
+
+    for (size = 0; size < LEAVES; /* void */) {
+        n = (uint32_t) rnd(rnd(8) == 0 ? 1500 : 100) + 1;
+        n = ron_min(n, LEAVES - size);
+
+        /* now and then the sink fails, and they are offered again */
+
+        if (rnd(16) == 0) {
+            sunk.calls = 0;
+            sunk.fail_at = 1 + (uint32_t) rnd(2);
+        }
+
+        rc = ron_tree_append_all(tree, &leaves[size], n, rising_sink, &last);
+        bad += rc != (sunk.fail_at != 0 && sunk.calls >= sunk.fail_at
+                      ? RON_EIO : RON_OK);
+
+        if (rc != RON_OK) {
+            failed++;
+            n = (uint32_t) tree->size - size;
+
+            for (unsigned l = 0; l < LEVELS; l++) {
+                sunk.n[l] = (uint32_t) (tree->size >> 8 * (l + 1));
+            }
+
+            last = 0;
+        }
+
+        sunk.fail_at = 0;
+
+        for (uint32_t i = 0; i < n; i++) {
+            bad += ron_tree_append(one, &leaves[size + i], NULL, NULL)
+                   != RON_OK;
+        }
+
+        size += n;
+        bad += !same_tree(tree, one);
+    }
+
+    ok(bad == 0, "many at once make the tree that one by one makes");
+    ok(failed > 0, "also after %u failures of the sink", failed);
+    ok(sunk.bad == 0 && sunk.n[0] == LEAVES / 256
+       && sunk.n[1] == LEAVES / 65536, "the same tiles, in rising order");
+
+    memset(tree, 0, sizeof(ron_tree_t));
+    tree->digest = digest;
+    tree->size = RON_TREE_MAX - 2;
+    is_status(ron_tree_append_all(tree, leaves, 3, NULL, NULL), RON_ERANGE,
+              "three more than there is room for two");
+
+    free(tree);
+    free(one);
+}
+
+
 /* ---- failures ----------------------------------------------------------- */
 
 static void
@@ -1237,6 +1354,7 @@ main(void)
         test_wrong_sizes();
         test_mutated();
         test_trivial();
+        test_many();
         test_failures();
         test_huge();
         free_leaves();
