@@ -21,32 +21,42 @@ typedef struct {
 static int ron_order_by_time(const void *a, const void *b);
 static int ron_order_by_account(const void *a, const void *b);
 static int ron_order_by_nonce(const void *a, const void *b);
+static void ron_order_sort(ron_place_t *places, uint32_t n,
+    int (*order)(const void *a, const void *b));
 static bool ron_order_counts(const ron_unit_t *unit);
-static bool ron_order_nonces_due(const ron_place_t *places, uint32_t n);
+static bool ron_order_nonces_due(const ron_place_t *places, uint32_t n,
+    uint32_t *slots, uint32_t slot_n);
+static uint32_t ron_order_slot(ron_str_t account);
 
 
 ron_status_t
 ron_order_units(ron_unit_t **units, uint32_t n)
 {
-    uint32_t      count_n;
+    uint32_t      count_n, slot_n, *slots;
     ron_place_t  *places, *by_nonce;
 
     if (n < 2) {
         return RON_OK;
     }
 
-    places = malloc(2 * (size_t) n * sizeof(ron_place_t));
+    /* twice as many slots as units, and a power of two */
+
+    slot_n = UINT32_C(4) << (31 - __builtin_clz(n));
+
+    places = malloc(2 * (size_t) n * sizeof(ron_place_t)
+                    + slot_n * sizeof(uint32_t));
     if (places == NULL) {
         return RON_ENOMEM;
     }
 
     by_nonce = places + n;
+    slots = (uint32_t *) (void *) (by_nonce + n);
 
     for (uint32_t i = 0; i < n; i++) {
         places[i] = (ron_place_t) { units[i], i };
     }
 
-    qsort(places, n, sizeof(ron_place_t), ron_order_by_time);
+    ron_order_sort(places, n, ron_order_by_time);
 
     count_n = 0;
 
@@ -58,12 +68,12 @@ ron_order_units(ron_unit_t **units, uint32_t n)
         }
     }
 
-    memcpy(places, by_nonce, count_n * sizeof(ron_place_t));
-    qsort(places, count_n, sizeof(ron_place_t), ron_order_by_account);
+    memset(slots, 0, slot_n * sizeof(uint32_t));
 
-    if (ron_order_nonces_due(places, count_n)) {
-        memcpy(by_nonce, places, count_n * sizeof(ron_place_t));
-        qsort(by_nonce, count_n, sizeof(ron_place_t), ron_order_by_nonce);
+    if (ron_order_nonces_due(by_nonce, count_n, slots, slot_n)) {
+        memcpy(places, by_nonce, count_n * sizeof(ron_place_t));
+        ron_order_sort(places, count_n, ron_order_by_account);
+        ron_order_sort(by_nonce, count_n, ron_order_by_nonce);
 
         for (uint32_t i = 0; i < count_n; i++) {
             units[places[i].place] = by_nonce[i].unit;
@@ -73,6 +83,21 @@ ron_order_units(ron_unit_t **units, uint32_t n)
     free(places);
 
     return RON_OK;
+}
+
+
+/* What came from one worker is in order nearly always. */
+
+static void
+ron_order_sort(ron_place_t *places, uint32_t n,
+    int (*order)(const void *a, const void *b))
+{
+    for (uint32_t i = 1; i < n; i++) {
+        if (order(&places[i - 1], &places[i]) > 0) {
+            qsort(places, n, sizeof(ron_place_t), order);
+            return;
+        }
+    }
 }
 
 
@@ -139,19 +164,67 @@ ron_order_by_nonce(const void *a, const void *b)
 }
 
 
+/*
+ * Does a nonce come behind a higher one of its account?  A slot has the place,
+ * and one, of the last unit that was seen of an account.  Where accounts are
+ * such that too many slots are looked at the answer is yes: to put in order
+ * what is in order changes nothing.
+ */
+
 static bool
-ron_order_nonces_due(const ron_place_t *places, uint32_t n)
+ron_order_nonces_due(const ron_place_t *places, uint32_t n, uint32_t *slots,
+    uint32_t slot_n)
 {
+    uint32_t            at, steps;
     const ron_entry_t  *a, *b;
 
-    for (uint32_t i = 1; i < n; i++) {
-        a = &places[i - 1].unit->ops[0];
-        b = &places[i].unit->ops[0];
+    steps = 0;
 
-        if (ron_str_eq(a->account, b->account) && a->nonce > b->nonce) {
-            return true;
+    for (uint32_t i = 0; i < n; i++) {
+        b = &places[i].unit->ops[0];
+        at = ron_order_slot(b->account) & (slot_n - 1);
+
+        for (/* void */ ; slots[at] != 0; at = (at + 1) & (slot_n - 1)) {
+            a = &places[slots[at] - 1].unit->ops[0];
+
+            if (ron_str_eq(a->account, b->account)) {
+                if (a->nonce > b->nonce) {
+                    return true;
+                }
+
+                break;
+            }
+
+            if (++steps > slot_n) {
+                return true;
+            }
         }
+
+        slots[at] = i + 1;
     }
 
     return false;
+}
+
+
+static uint32_t
+ron_order_slot(ron_str_t account)
+{
+    uint64_t  head, tail;
+
+    head = account.len;
+    tail = 0;
+
+    if (account.len >= 8) {
+        memcpy(&head, account.data, 8);
+        memcpy(&tail, account.data + account.len - 8, 8);
+
+    } else if (account.len > 0) {
+        memcpy(&tail, account.data, account.len);
+    }
+
+    head ^= tail * UINT64_C(0x9e3779b97f4a7c15);
+    head *= UINT64_C(0xbf58476d1ce4e5b9);
+
+    return (uint32_t) (head >> 32);
 }

@@ -5,10 +5,11 @@
  */
 
 #include "ron_test.h"
-#include "ron_engine.h"
+#include "ron_engine_impl.h"
 #include "ron_note.h"
 #include "ron_log.h"
 #include "ron_port.h"
+#include "ron_seed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -926,6 +927,116 @@ scene_order(bool memory)
 }
 
 
+/* The same, one by one: insertion by time and id, then by nonce. */
+
+static void
+order_slowly(ron_unit_t **units, uint32_t n)
+{
+    bool                again;
+    ron_unit_t         *u;
+    const ron_entry_t  *a, *b;
+
+    for (uint32_t i = 1; i < n; i++) {
+        for (uint32_t k = i; k > 0; k--) {
+            if (units[k - 1]->source_us < units[k]->source_us
+                || (units[k - 1]->source_us == units[k]->source_us
+                    && ron_str_cmp(units[k - 1]->ops[0].id,
+                                   units[k]->ops[0].id) <= 0))
+            {
+                break;
+            }
+
+            u = units[k];
+            units[k] = units[k - 1];
+            units[k - 1] = u;
+        }
+    }
+
+    do {
+        again = false;
+
+        for (uint32_t i = 0; i < n; i++) {
+            for (uint32_t k = i + 1; k < n; k++) {
+                a = &units[i]->ops[0];
+                b = &units[k]->ops[0];
+
+                if (a->kind != RON_KIND_TRANSFER || b->kind != a->kind
+                    || !ron_str_eq(a->account, b->account))
+                {
+                    continue;
+                }
+
+                if (a->nonce > b->nonce) {
+                    u = units[i];
+                    units[i] = units[k];
+                    units[k] = u;
+                    again = true;
+                }
+
+                break;
+            }
+        }
+
+    } while (again);
+}
+
+
+/*
+ * Against the slow one: few accounts or many, of any length, and such that
+ * differ only where a glance does not look; nonces in order or not.
+ */
+
+static void
+scene_order_random(void)
+{
+    enum { UNITS = 200 };
+
+    char         names[UNITS][48], ids[UNITS][8];
+    uint64_t     seed, wrong, moved;
+    uint32_t     n;
+    ron_unit_t   units[UNITS], *fast[UNITS], *slow[UNITS], *given[UNITS];
+    ron_entry_t  ops[UNITS];
+
+    seed = 5;
+    wrong = moved = 0;
+
+    for (unsigned round = 0; round < 300; round++) {
+        n = (uint32_t) ron_seed_below(&seed, UNITS + 1);
+        memset(units, 0, sizeof(units));
+
+        for (uint32_t i = 0; i < n; i++) {
+            snprintf(names[i], sizeof(names[i]),
+                     round % 3 == 0 ? "%llu"
+                     : round % 3 == 1 ? "a:account-%llu"
+                     : "the-same%llu:the-same",
+                     (unsigned long long)
+                         ron_seed_below(&seed, round % 2 ? 500 : 20));
+            snprintf(ids[i], sizeof(ids[i]), "%u",
+                     (unsigned) ron_seed_below(&seed, 3));
+            ops[i] = op(ron_seed_below(&seed, 8) ? RON_KIND_TRANSFER
+                                                 : RON_KIND_MINT,
+                        names[i], "b", 1);
+            ops[i].id = ron_cstr(ids[i]);
+            ops[i].fields |= RON_F_NONCE;
+            ops[i].nonce = round % 5 ? ron_seed_below(&seed, 4) : i;
+            units[i].type = RON_UNIT_WALLET;
+            units[i].source_us = round % 4 ? i : ron_seed_below(&seed, 5);
+            units[i].op_n = 1;
+            units[i].ops = &ops[i];
+            given[i] = fast[i] = slow[i] = &units[i];
+        }
+
+        RON_ASSERT(ron_order_units(fast, n) == RON_OK);
+        order_slowly(slow, n);
+        wrong += memcmp(fast, slow, n * sizeof(fast[0])) != 0;
+        moved += memcmp(fast, given, n * sizeof(fast[0])) != 0;
+    }
+
+    is_u64(wrong, 0, "random batches are in the order of one by one");
+    ok(moved > 50, "which changed %llu of them", (unsigned long long) moved);
+}
+
+
 int
 main(void)
 {
@@ -942,6 +1053,7 @@ main(void)
         scene_order(memory != 0);
     }
 
+    scene_order_random();
     scene_marked();
     scene_checkpoints();
     scene_checkpoint_small();
