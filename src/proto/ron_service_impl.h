@@ -30,6 +30,7 @@
 
 
 #define RON_SERVICE_WHY     1024
+#define RON_SERVICE_SPARE   256             /* blocks of items kept */
 
 /* balance queries that wait */
 #define RON_SERVICE_WAITS   (ron_queue_info(RON_QUEUE_BALANCES)->capacity)
@@ -61,7 +62,8 @@ typedef struct {
 typedef struct {
     ron_unit_t   unit;
     ron_reply_t  reply;
-    size_t       len;
+    size_t       len;                   /* of all of it */
+    size_t       bytes_len;
     ron_entry_t  one;                   /* ops of the most common unit */
     uint8_t      bytes[];
 } ron_item_t;
@@ -179,6 +181,8 @@ struct ron_service_s {
     ron_unit_t          **take;             /* one batch */
     uint32_t              take_cap;
     ron_entry_t          *ops;              /* for decoding */
+    ron_item_t           *spare[RON_SERVICE_SPARE];
+    uint32_t              spare_n;
     uint64_t              decided;          /* batches given to the engine */
     uint64_t              reaped;
     uint64_t              quiet_n;          /* the last one reaped, seen */

@@ -27,10 +27,14 @@
 #define RON_SERVICE_MANY    64
 #define RON_SERVICE_PART    16          /* of a queue is many, too */
 
+#define RON_ITEM_USUAL      1024        /* bytes of a unit */
 
+
+static ron_item_t *ron_item_alloc(ron_service_t *s, size_t len);
+static void ron_item_release(ron_service_t *s, ron_item_t *it);
 static ron_status_t ron_item_make(ron_service_t *s, const ron_reply_t *reply,
     ron_str_t payload, ron_item_t **item);
-static void ron_item_free(ron_item_t *item);
+static void ron_item_free(ron_service_t *s, ron_item_t *item);
 static ron_item_t *ron_preval_pop(ron_service_t *s);
 static void ron_preval_push(ron_service_t *s, ron_item_t *item);
 static bool ron_preval_has(ron_service_t *s, const ron_msg_ask_t *ask);
@@ -56,7 +60,37 @@ static ron_reason_t ron_service_doubt(ron_status_t status);
 
 /* ---- units -------------------------------------------------------------- */
 
-/* One block for the item and its bytes, another for more than one entry. */
+/*
+ * One block for the item and its bytes, another for more than one entry.  A
+ * few blocks of the usual size are kept instead of freed.
+ */
+
+static ron_item_t *
+ron_item_alloc(ron_service_t *s, size_t len)
+{
+    if (len > RON_ITEM_USUAL) {
+        return malloc(sizeof(ron_item_t) + len);
+    }
+
+    if (s->spare_n > 0) {
+        return s->spare[--s->spare_n];
+    }
+
+    return malloc(sizeof(ron_item_t) + RON_ITEM_USUAL);
+}
+
+
+static void
+ron_item_release(ron_service_t *s, ron_item_t *it)
+{
+    if (it->bytes_len <= RON_ITEM_USUAL && s->spare_n < RON_SERVICE_SPARE) {
+        s->spare[s->spare_n++] = it;
+        return;
+    }
+
+    free(it);
+}
+
 
 static ron_status_t
 ron_item_make(ron_service_t *s, const ron_reply_t *reply, ron_str_t payload,
@@ -69,44 +103,47 @@ ron_item_make(ron_service_t *s, const ron_reply_t *reply, ron_str_t payload,
 
     *item = NULL;
 
-    it = malloc(sizeof(ron_item_t) + payload.len);
+    it = ron_item_alloc(s, payload.len);
     if (it == NULL) {
         return RON_ENOMEM;
     }
 
-    memset(it, 0, sizeof(ron_item_t));
     it->reply = *reply;
-    it->len = payload.len;
+    it->bytes_len = payload.len;
+    it->len = sizeof(ron_item_t) + payload.len;
 
     if (payload.len > 0) {
         memcpy(it->bytes, payload.data, payload.len);
     }
 
+    /* nearly all have one entry, which is read to where it stays */
+
     bytes = (ron_str_t) { payload.len, it->bytes };
-    status = ron_unit_decode(bytes, &it->unit, s->ops, RON_UNIT_OPS_MAX);
+    status = ron_unit_decode(bytes, &it->unit, &it->one, 1);
 
     if (status != RON_OK) {
-        free(it);
+        status = ron_unit_decode(bytes, &it->unit, s->ops, RON_UNIT_OPS_MAX);
+    }
+
+    if (status != RON_OK) {
+        ron_item_release(s, it);
         return status;
     }
 
-    ops = &it->one;
-
-    if (it->unit.op_n > 1) {
+    if (it->unit.ops != &it->one) {
         ops = malloc(it->unit.op_n * sizeof(ron_entry_t));
 
         if (ops == NULL) {
-            free(it);
+            ron_item_release(s, it);
             return RON_ENOMEM;
         }
 
+        memcpy(ops, s->ops, it->unit.op_n * sizeof(ron_entry_t));
+        it->unit.ops = ops;
         it->len += it->unit.op_n * sizeof(ron_entry_t);
     }
 
-    memcpy(ops, s->ops, it->unit.op_n * sizeof(ron_entry_t));
-    it->unit.ops = ops;
     it->unit.ctx = it;
-    it->len += sizeof(ron_item_t);
     *item = it;
 
     return RON_OK;
@@ -114,13 +151,13 @@ ron_item_make(ron_service_t *s, const ron_reply_t *reply, ron_str_t payload,
 
 
 static void
-ron_item_free(ron_item_t *item)
+ron_item_free(ron_service_t *s, ron_item_t *item)
 {
     if (item->unit.ops != &item->one) {
         free(item->unit.ops);
     }
 
-    free(item);
+    ron_item_release(s, item);
 }
 
 
@@ -195,7 +232,7 @@ ron_preval_push(ron_service_t *s, ron_item_t *item)
         oldest = ron_preval_pop(s);
         ron_service_count(s, RON_STAT_PREVAL_DROPS, 1);
         ron_service_refuse(s, &oldest->reply, RON_REASON_PREVAL_DROPPED);
-        ron_item_free(oldest);
+        ron_item_free(s, oldest);
     }
 
     s->preval[(s->preval_at + s->preval_n) % s->conf.queue_preval] = item;
@@ -235,7 +272,7 @@ ron_service_refuse_preval(ron_service_t *s, ron_reason_t reason)
     while (s->preval_n > 0) {
         item = ron_preval_pop(s);
         ron_service_refuse(s, &item->reply, reason);
-        ron_item_free(item);
+        ron_item_free(s, item);
     }
 }
 
@@ -244,7 +281,11 @@ void
 ron_service_forget_preval(ron_service_t *s)
 {
     while (s->preval_n > 0) {
-        ron_item_free(ron_preval_pop(s));
+        ron_item_free(s, ron_preval_pop(s));
+    }
+
+    while (s->spare_n > 0) {
+        free(s->spare[--s->spare_n]);
     }
 }
 
@@ -382,7 +423,7 @@ ron_service_decide_one(ron_service_t *s, uint32_t allowed, uint64_t now_us)
 
         } else {
             ron_service_refuse(s, &item->reply, RON_REASON_SAFE_MODE);
-            ron_item_free(item);
+            ron_item_free(s, item);
         }
     }
 
@@ -510,7 +551,7 @@ ron_service_answer_batch(ron_service_t *s, const ron_batch_t *batch)
         if (batch->status != RON_OK) {
             ron_service_refuse(s, &item->reply,
                                ron_service_doubt(batch->status));
-            ron_item_free(item);
+            ron_item_free(s, item);
             continue;
         }
 
@@ -535,7 +576,7 @@ ron_service_answer_batch(ron_service_t *s, const ron_batch_t *batch)
             ron_service_refuse(s, &item->reply, RON_REASON_TIMEOUT);
         }
 
-        ron_item_free(item);
+        ron_item_free(s, item);
     }
 }
 
