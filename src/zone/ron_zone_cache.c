@@ -256,11 +256,10 @@ ron_zone_balance_ahead(const ron_zone_t *zone, ron_str_t account,
     ron_area_key(&area, key, k);
     e = ron_area_bucket(&area, k);
 
-    /* few are further back than in the second place */
+    /* most are in the first place */
 
     __builtin_prefetch(e, 1);
     __builtin_prefetch(e + RON_ZONE_LINE, 1);
-    __builtin_prefetch(e + area.stride, 1);
 }
 
 
