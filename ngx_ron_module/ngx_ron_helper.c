@@ -682,7 +682,12 @@ ngx_ron_helper_balances(const ron_zone_t *zone, const ron_batch_t *batch,
         n = ron_min(batch->balance_n - i, NGX_RON_HELPER_AHEAD);
 
         for (k = 0; k < n; k++) {
-            ron_zone_balance_ahead(zone, b[k].account, b[k].asset, &keys[k]);
+            ron_zone_key(zone, b[k].account, b[k].asset, &keys[k]);
+        }
+
+        ron_zone_balances_ahead(zone, keys, n);
+
+        for (k = 0; k < n; k++) {
             ron_bus_filter_add(touched, &ngx_ron_helper_bus, b[k].account);
         }
 

@@ -242,24 +242,30 @@ ron_entry_write(ron_word_t *e, const uint64_t *data, size_t n,
 
 /* ---- balances ----------------------------------------------------------- */
 
+/*
+ * One behind the other and nothing between: what a processor waits for is to
+ * find the pages, which it does for as many as it can look ahead to.
+ */
+
 void
-ron_zone_balance_ahead(const ron_zone_t *zone, ron_str_t account,
-    ron_str_t asset, ron_zone_key_t *key)
+ron_zone_balances_ahead(const ron_zone_t *zone, const ron_zone_key_t *keys,
+    size_t n)
 {
     uint64_t      k[2];
     ron_area_t    area;
     ron_word_t   *e;
 
     ron_zone_area(zone, RON_EPOCH_BALANCE, &area);
-    ron_zone_key(zone, account, asset, key);
 
-    ron_area_key(&area, key, k);
-    e = ron_area_bucket(&area, k);
+    for (size_t i = 0; i < n; i++) {
+        ron_area_key(&area, &keys[i], k);
+        e = ron_area_bucket(&area, k);
 
-    /* most are in the first place */
+        /* most are in the first place */
 
-    __builtin_prefetch(e, 1);
-    __builtin_prefetch(e + RON_ZONE_LINE, 1);
+        __builtin_prefetch(e, 1);
+        __builtin_prefetch(e + RON_ZONE_LINE, 1);
+    }
 }
 
 
