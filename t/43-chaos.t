@@ -627,7 +627,7 @@ sub damage {
 
         checkpointed($c, 'history.db', $safe);
 
-        my ($size, $root) = split /\|/, `sqlite3 '$dir/history.db' "select page_size, rootpage from pragma_page_size, sqlite_master where name = 'account_entries'"`;
+        my ($size, $root) = split /\|/, `sqlite3 '$dir/history.db' "select page_size, rootpage from pragma_page_size, sqlite_master where name = 'account_links'"`;
 
         return flip("$dir/history.db", ($root - 1) * $size);
     });

@@ -43,12 +43,15 @@ typedef struct {
 } ron_api_tile_t;
 
 typedef struct {
-    size_t    n;
-    uint64_t  seq[RON_API_ENTRIES_MAX];
-} ron_api_seqs_t;
+    ron_reader_t  *reader;
+    ron_str_t      account;
+    uint64_t       last;            /* 0: none yet */
+    ron_buf_t      bytes;
+    ron_buf_t     *out;
+} ron_api_named_t;
 
 
-static ron_status_t ron_api_seq_add(void *ctx, uint64_t seq);
+static ron_status_t ron_api_entry_named(void *ctx, uint64_t seq);
 static ron_status_t ron_api_size(ron_reader_t *reader, uint64_t *size,
     ron_hash_t *root);
 static ron_status_t ron_api_root_row(void *ctx, const ron_row_t *row);
@@ -689,15 +692,12 @@ ron_api_account_entries(ron_store_t *store, ron_reader_t *reader,
     ron_str_t account, uint64_t before, uint64_t limit, ron_buf_t *out,
     uint64_t *watermark)
 {
-    size_t                 i;
-    ron_buf_t              bytes;
-    ron_entry_t            e;
+    size_t                 len;
     ron_status_t           rc;
-    ron_api_seqs_t         seqs;
+    ron_api_named_t        named;
     ron_history_reader_t  *history;
 
     *watermark = 0;
-    seqs.n = 0;
 
     if (ron_store_dir(store) == NULL) {
         return RON_ENOTFOUND;
@@ -708,55 +708,60 @@ ron_api_account_entries(ron_store_t *store, ron_reader_t *reader,
         return rc;
     }
 
+    named.reader = reader;
+    named.account = account;
+    named.last = 0;
+    named.out = out;
+
+    len = out->len;
+    ron_buf_init(&named.bytes, RON_ENTRY_MAX);
+    ron_buf_put_cstr(out, "{\"entries\":[");
+
     rc = ron_history_account(history, account, before,
                              (uint32_t) ron_min(limit, RON_API_ENTRIES_MAX),
-                             ron_api_seq_add, &seqs, watermark);
+                             ron_api_entry_named, &named, watermark);
 
     ron_history_reader_close(history);
+    ron_buf_free(&named.bytes);
 
     if (rc != RON_OK) {
+        out->len = len;
         return rc;
     }
 
-    ron_buf_init(&bytes, RON_ENTRY_MAX);
-    ron_buf_put_cstr(out, "{\"entries\":[");
-
-    for (i = 0; i < seqs.n && rc == RON_OK; i++) {
-        rc = ron_api_entry_read(reader, seqs.seq[i], &bytes, &e);
-
-        if (rc == RON_OK) {
-            ron_json_put_comma(out);
-            rc = ron_entry_put_json(&e, out);
-        }
-    }
-
-    ron_buf_free(&bytes);
-
-    if (rc != RON_OK) {
-        return rc == RON_ENOTFOUND ? ron_corrupt() : rc;
-    }
-
     ron_buf_put_u8(out, ']');
-    ron_json_put_member_u64(out, ron_str("next"),
-                            seqs.n ? seqs.seq[seqs.n - 1] : 0);
+    ron_json_put_member_u64(out, ron_str("next"), named.last);
     ron_buf_put_u8(out, '}');
 
     return ron_buf_status(out);
 }
 
 
-static ron_status_t
-ron_api_seq_add(void *ctx, uint64_t seq)
-{
-    ron_api_seqs_t  *seqs = ctx;
+/* RON_ENOTFOUND: the entry is another account's. */
 
-    if (seqs->n == RON_API_ENTRIES_MAX) {
-        return RON_EFULL;
+static ron_status_t
+ron_api_entry_named(void *ctx, uint64_t seq)
+{
+    ron_entry_t       e;
+    ron_status_t      rc;
+    ron_api_named_t  *named = ctx;
+
+    rc = ron_api_entry_read(named->reader, seq, &named->bytes, &e);
+
+    if (rc != RON_OK) {
+        return rc == RON_ENOTFOUND ? ron_corrupt() : rc;
     }
 
-    seqs->seq[seqs->n++] = seq;
+    if (!ron_str_eq(e.account, named->account)
+        && !ron_str_eq(e.to, named->account))
+    {
+        return RON_ENOTFOUND;
+    }
 
-    return RON_OK;
+    named->last = seq;
+    ron_json_put_comma(named->out);
+
+    return ron_entry_put_json(&e, named->out);
 }
 
 

@@ -66,18 +66,14 @@ static const char  ron_history_schema[] =
     "CREATE TABLE meta ("
     " id INTEGER PRIMARY KEY CHECK (id = 1),"
     " ledger_id INTEGER NOT NULL,"
-    " created_ms INTEGER NOT NULL) STRICT;"
+    " created_ms INTEGER NOT NULL,"
+    " links_key BLOB NOT NULL) STRICT;"
 
     "CREATE TABLE watermark ("
     " id INTEGER PRIMARY KEY CHECK (id = 1),"
     " seq INTEGER NOT NULL,"
     " time_ms INTEGER NOT NULL,"
     " chain BLOB NOT NULL) STRICT;"
-
-    "CREATE TABLE accounts ("
-    " id INTEGER PRIMARY KEY,"
-    " name TEXT NOT NULL UNIQUE,"
-    " first_seq INTEGER NOT NULL) STRICT;"
 
     "CREATE TABLE entries ("
     " seq INTEGER PRIMARY KEY,"
@@ -95,10 +91,16 @@ static const char  ron_history_schema[] =
     " expiry_ms INTEGER,"
     " commit_seq INTEGER NOT NULL) STRICT;"
 
-    "CREATE TABLE account_entries ("
-    " account_id INTEGER NOT NULL,"
-    " seq INTEGER NOT NULL,"
-    " PRIMARY KEY (account_id, seq)) STRICT, WITHOUT ROWID;"
+    "CREATE TABLE account_runs ("
+    " first_seq INTEGER PRIMARY KEY,"
+    " last_seq INTEGER NOT NULL,"
+    " run INTEGER NOT NULL) STRICT;"
+
+    "CREATE TABLE account_links ("
+    " run INTEGER NOT NULL,"
+    " first INTEGER NOT NULL,"
+    " links BLOB NOT NULL,"
+    " PRIMARY KEY (run, first)) STRICT;"
 
     "CREATE TABLE holds ("
     " seq INTEGER PRIMARY KEY,"
@@ -118,9 +120,12 @@ static const char  ron_history_schema[] =
     " root BLOB NOT NULL) STRICT;"
 
     "CREATE VIEW account_history AS"
-    " SELECT a.name AS name, e.* FROM accounts a"
-    " JOIN account_entries l ON l.account_id = a.id"
-    " JOIN entries e ON e.seq = l.seq;"
+    " SELECT account AS name, * FROM entries WHERE account <> ''"
+    " UNION ALL SELECT to_account, * FROM entries"
+    " WHERE to_account <> account AND to_account <> '';"
+
+    "CREATE VIEW accounts AS"
+    " SELECT name, min(seq) AS first_seq FROM account_history GROUP BY name;"
 
     "INSERT INTO watermark VALUES (1, 0, 0, zeroblob(32));";
 
@@ -128,10 +133,10 @@ static const char  ron_history_schema[] =
 static ron_status_t ron_history_lock(ron_history_t *h, ron_buf_t *why);
 static ron_status_t ron_history_connect(ron_history_t *h, ron_buf_t *why);
 static ron_status_t ron_history_sizes(ron_history_t *h);
-static ron_status_t ron_history_connect_once(ron_history_t *h);
+static ron_status_t ron_history_connect_once(ron_history_t *h, ron_buf_t *why);
 static ron_status_t ron_history_make(ron_history_t *h);
 static ron_status_t ron_history_find(void *ctx, const char *name);
-static ron_status_t ron_history_load(ron_history_t *h);
+static ron_status_t ron_history_load(ron_history_t *h, ron_buf_t *why);
 static ron_status_t ron_history_create(ron_history_t *h);
 static void ron_history_disconnect(ron_history_t *h);
 static ron_status_t ron_history_remove(ron_history_t *h, ron_buf_t *why);
@@ -303,20 +308,26 @@ ron_history_connect(ron_history_t *h, ron_buf_t *why)
 {
     ron_status_t  status;
 
-    status = ron_history_connect_once(h);
+    status = ron_history_connect_once(h, why);
 
     if (status != RON_OK && status != RON_ENOMEM && status != RON_EFULL
-        && status != RON_AGAIN)
+        && status != RON_AGAIN && status != RON_ECORRUPT)
     {
         ron_log(RON_LOG_WARN, "history.db is built again from the first "
-                "entry: %s", h->db != NULL ? sqlite3_errmsg(h->db)
-                                           : "it cannot be opened");
+                "entry: %s", status == RON_EVERSION ? "it has another format"
+                             : h->db != NULL ? sqlite3_errmsg(h->db)
+                                             : "it cannot be opened");
 
         status = ron_history_remove(h, why);
 
         if (status == RON_OK) {
-            status = ron_history_connect_once(h);
+            status = ron_history_connect_once(h, why);
         }
+    }
+
+    if (status == RON_ECORRUPT) {
+        ron_history_disconnect(h);
+        return status;
     }
 
     if (status != RON_OK) {
@@ -335,7 +346,7 @@ ron_history_connect(ron_history_t *h, ron_buf_t *why)
 
 
 static ron_status_t
-ron_history_connect_once(ron_history_t *h)
+ron_history_connect_once(ron_history_t *h, ron_buf_t *why)
 {
     char          path[RON_HISTORY_PATH_MAX];
     ron_status_t  status;
@@ -372,7 +383,7 @@ ron_history_connect_once(ron_history_t *h)
     status = ron_history_sizes(h);
 
     if (status == RON_OK) {
-        status = ron_history_load(h);
+        status = ron_history_load(h, why);
     }
 
     if (status == RON_ENOTFOUND) {
@@ -441,10 +452,14 @@ ron_history_find(void *ctx, const char *name)
 }
 
 
-/* RON_ENOTFOUND: an empty file.  RON_EIO: not ours, or another ledger's. */
+/*
+ * RON_ENOTFOUND: an empty file.  RON_EIO: not ours, or another ledger's.
+ * RON_EVERSION: another format, which loses nothing by being made again; what
+ * any format can tell is whether it knows more than the journal, RON_ECORRUPT.
+ */
 
 static ron_status_t
-ron_history_load(ron_history_t *h)
+ron_history_load(ron_history_t *h, ron_buf_t *why)
 {
     int            app_id, version, rc;
     const void    *chain;
@@ -471,7 +486,7 @@ ron_history_load(ron_history_t *h)
         return RON_ENOTFOUND;
     }
 
-    if (app_id != RON_HISTORY_APP_ID || version != RON_HISTORY_FORMAT
+    if (app_id != RON_HISTORY_APP_ID
         || sqlite3_prepare_v2(h->db, "SELECT ledger_id, created_ms, seq, "
                               "chain FROM meta, watermark", -1, &stmt, NULL)
            != SQLITE_OK)
@@ -494,6 +509,13 @@ ron_history_load(ron_history_t *h)
 
     (void) sqlite3_finalize(stmt);
 
+    if (status == RON_OK && version != RON_HISTORY_FORMAT) {
+        status = ron_history_check(h, why);
+
+        return status == RON_OK ? RON_EVERSION
+               : status == RON_ECORRUPT ? status : RON_AGAIN;
+    }
+
     return status;
 }
 
@@ -501,12 +523,19 @@ ron_history_load(ron_history_t *h)
 static ron_status_t
 ron_history_create(ron_history_t *h)
 {
-    char  sql[256];
+    char          sql[256];
+    ron_sipkey_t  key;
 
-    (void) snprintf(sql, sizeof(sql), "INSERT INTO meta VALUES (1, %u, %llu);"
+    if (ron_random(&key, sizeof(key)) != RON_OK) {
+        return RON_EIO;
+    }
+
+    (void) snprintf(sql, sizeof(sql), "INSERT INTO meta VALUES (1, %u, %llu, "
+                    "x'%016llx%016llx');"
                     "PRAGMA application_id = %d; PRAGMA user_version = %d;"
                     "COMMIT", h->meta.ledger_id,
                     (unsigned long long) h->meta.created_ms,
+                    (unsigned long long) key.k0, (unsigned long long) key.k1,
                     RON_HISTORY_APP_ID, RON_HISTORY_FORMAT);
 
     if (sqlite3_exec(h->db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK
@@ -699,7 +728,7 @@ ron_history_step(ron_history_t *h, uint32_t max_n, ron_buf_t *why)
     }
 
     ron_history_pace_begin(&h->pace);
-    h->left = max_n != 0 ? max_n : h->step;
+    h->left = max_n != 0 ? ron_min(max_n, RON_HISTORY_STEP_MAX) : h->step;
     h->seq = h->watermark;
     pages = ron_history_pages(h);
 
@@ -709,7 +738,11 @@ ron_history_step(ron_history_t *h, uint32_t max_n, ron_buf_t *why)
         h->watermark = h->seq;
         h->chain = h->seq_chain;
         ron_history_adapt(h, ron_history_pages(h) - pages);
-        return RON_OK;
+        status = ron_history_rows_merge(h->rows);
+
+        if (status == RON_OK) {
+            return RON_OK;
+        }
     }
 
     rc = sqlite3_extended_errcode(h->db) & 0xff;

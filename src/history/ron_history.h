@@ -7,12 +7,14 @@
  *     entries          one row an entry: seq, time_ms, kind, account,
  *                      to_account, asset, amount, nonce, id, source_ms, ref,
  *                      posting, expiry_ms, commit_seq
- *     account_entries  (account_id, seq), for both accounts of an entry
- *     accounts         id, name, first_seq
+ *     account_runs,    which entries concern an account, for
+ *     account_links    ron_history_account() only: see ron_history_links.c
  *     holds            seq, account, to_account, asset, amount, remaining,
  *                      expiry_ms, closed_seq
  *     commits          seq, count, time_ms, epoch, root
- *     account_history  a view: account, seq and the entry's columns
+ *     account_history  a view: name, and an entry that has it as account or
+ *                      to_account; it reads all entries
+ *     accounts         a view of that: name, first_seq
  *     watermark        seq of the last entry that is here, the chain of its
  *                      commit; moved in the transaction that adds the rows
  *
@@ -37,8 +39,7 @@
 
 /*
  * Entries of one transaction, when the caller has no wish: at first, and at
- * most once that writes few pages.  Whatever an account did in a step is in a
- * page or two, so a long step writes a tenth of what ten short ones do.
+ * most, once that writes few pages.
  */
 #define RON_HISTORY_STEP      20000
 #define RON_HISTORY_STEP_MAX  200000
@@ -138,6 +139,10 @@ void ron_history_reader_close(ron_history_reader_t *reader);
 ron_status_t ron_history_reader_watermark(ron_history_reader_t *reader,
     uint64_t *watermark);
 
+/*
+ * RON_ENOTFOUND: the entry does not name the account.  History knows names by
+ * a hash of 39 bits, and has few that are not what was asked for, but some.
+ */
 typedef ron_status_t (*ron_history_pt)(void *ctx, uint64_t seq);
 
 /*

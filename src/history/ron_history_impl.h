@@ -6,18 +6,20 @@
 
 
 #include "ron_history.h"
+#include "ron_siphash.h"
 
 #include <sqlite3.h>
 
 
 #define RON_HISTORY_PATH_MAX  512
 #define RON_HISTORY_DIR_MAX   (RON_HISTORY_PATH_MAX - 24)
-#define RON_HISTORY_FORMAT    1
+#define RON_HISTORY_FORMAT    2
 #define RON_HISTORY_APP_ID    0x524f4e48        /* "RONH" */
 #define RON_HISTORY_BUSY_MS   100
 
 
 typedef struct ron_history_rows_s  ron_history_rows_t;
+typedef struct ron_history_links_s  ron_history_links_t;
 
 
 /* RON_EINVAL for a name that does not fit. */
@@ -75,8 +77,63 @@ ron_status_t ron_history_rows_put(ron_history_rows_t *rows,
 ron_status_t ron_history_rows_commit(ron_history_rows_t *rows, uint64_t seq,
     uint64_t time_ms, const ron_hash_t *chain);
 
-/* Takes it back, and forgets the accounts that were added in vain. */
+/* Makes one run of several, when it is time to, in a transaction of its own. */
+ron_status_t ron_history_rows_merge(ron_history_rows_t *rows);
+
+/* Takes back what is not committed. */
 void ron_history_rows_undo(ron_history_rows_t *rows);
+
+
+/*
+ * ron_history_links.c: which entries concern an account.
+ *
+ * A link: a hash of the name above, an entry's distance from the run's first
+ * below.  Its highest bit is 0, as an integer of SQLite has it.
+ */
+
+#define RON_HISTORY_LINK_SEQ  UINT64_C(0xffffff)
+
+/* Links of a block, which with its row's other columns is a page of SQLite. */
+#define RON_HISTORY_BLOCK     500
+
+ron_status_t ron_history_links_create(ron_history_links_t **links,
+    ron_history_pace_t *pace);
+void ron_history_links_free(ron_history_links_t *links);
+ron_status_t ron_history_links_open(ron_history_links_t *links, sqlite3 *db);
+void ron_history_links_close(ron_history_links_t *links);
+
+/* The first entry of a step, the accounts of all its entries, the last one. */
+void ron_history_links_begin(ron_history_links_t *links, uint64_t seq);
+ron_status_t ron_history_links_add(ron_history_links_t *links, ron_str_t name,
+    uint64_t seq);
+ron_status_t ron_history_links_write(ron_history_links_t *links,
+    uint64_t last);
+
+ron_status_t ron_history_links_due(ron_history_links_t *links, bool *due);
+ron_status_t ron_history_links_merge(ron_history_links_t *links);
+
+/* What names are hashed with; RON_ENOTFOUND in a file of another format. */
+ron_status_t ron_history_key(sqlite3 *db, ron_sipkey_t *key);
+
+
+static inline uint64_t
+ron_history_link(const ron_sipkey_t *key, ron_str_t name)
+{
+    return ron_siphash(key, name) >> 1 & ~RON_HISTORY_LINK_SEQ;
+}
+
+
+/* In a block they are big-endian. */
+
+static inline uint64_t
+ron_history_link_swap(uint64_t link)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return __builtin_bswap64(link);
+#else
+    return link;
+#endif
+}
 
 
 #endif /* RON_HISTORY_IMPL_H */

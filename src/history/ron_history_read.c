@@ -20,7 +20,9 @@ struct ron_history_reader_s {
     sqlite3_stmt  *begin;
     sqlite3_stmt  *end;
     sqlite3_stmt  *watermark;
-    sqlite3_stmt  *account;
+    sqlite3_stmt  *runs;            /* NULL until an account is asked for */
+    sqlite3_stmt  *links;
+    ron_sipkey_t   key;
     ron_buf_t      seqs;
     bool           keep;            /* a damaged file, as evidence */
 };
@@ -29,10 +31,15 @@ struct ron_history_reader_s {
 static bool ron_history_reader_moved(ron_history_reader_t *r);
 static ron_status_t ron_history_reader_ready(ron_history_reader_t *r);
 static void ron_history_reader_drop(ron_history_reader_t *r);
+static ron_status_t ron_history_reader_prepare(ron_history_reader_t *r);
 static ron_status_t ron_history_reader_mark(ron_history_reader_t *r,
     uint64_t *watermark);
 static ron_status_t ron_history_reader_collect(ron_history_reader_t *r,
-    ron_str_t account, uint64_t before, uint32_t limit);
+    ron_str_t account, uint64_t before, size_t max, uint64_t *watermark);
+static ron_status_t ron_history_reader_runs(ron_history_reader_t *r,
+    uint64_t hash, uint64_t before, size_t max);
+static ron_status_t ron_history_reader_run(ron_history_reader_t *r,
+    sqlite3_int64 run, uint64_t first, uint64_t link, size_t max);
 static ron_status_t ron_history_reader_end(ron_history_reader_t *r,
     ron_status_t status);
 static ron_status_t ron_history_reader_fail(ron_history_reader_t *r,
@@ -84,10 +91,12 @@ ron_history_reader_drop(ron_history_reader_t *r)
     (void) sqlite3_finalize(r->begin);
     (void) sqlite3_finalize(r->end);
     (void) sqlite3_finalize(r->watermark);
-    (void) sqlite3_finalize(r->account);
+    (void) sqlite3_finalize(r->runs);
+    (void) sqlite3_finalize(r->links);
     (void) sqlite3_close(r->db);
 
-    r->begin = r->end = r->watermark = r->account = NULL;
+    r->begin = r->end = r->watermark = NULL;
+    r->runs = r->links = NULL;
     r->db = NULL;
 }
 
@@ -139,12 +148,7 @@ ron_history_reader_ready(ron_history_reader_t *r)
         || sqlite3_prepare_v2(r->db, "COMMIT", -1, &r->end, NULL)
            != SQLITE_OK
         || sqlite3_prepare_v2(r->db, "SELECT seq FROM watermark", -1,
-                              &r->watermark, NULL) != SQLITE_OK
-        || sqlite3_prepare_v2(r->db, "SELECT seq FROM account_entries "
-                              "WHERE account_id = (SELECT id FROM accounts "
-                              "WHERE name = ?1) AND seq < ?2 "
-                              "ORDER BY seq DESC LIMIT ?3", -1, &r->account,
-                              NULL) != SQLITE_OK)
+                              &r->watermark, NULL) != SQLITE_OK)
     {
         /* The file is there, its tables not yet: it is being made. */
 
@@ -154,6 +158,39 @@ ron_history_reader_ready(ron_history_reader_t *r)
     }
 
     return RON_OK;
+}
+
+
+/*
+ * What accounts are read with.  A file of another format has a watermark like
+ * any other, but these it has not: the projector is about to replace it.
+ */
+
+static ron_status_t
+ron_history_reader_prepare(ron_history_reader_t *r)
+{
+    ron_status_t  status;
+
+    if (r->links != NULL) {
+        return RON_OK;
+    }
+
+    status = ron_history_key(r->db, &r->key);
+
+    if (status == RON_OK
+        && (sqlite3_prepare_v2(r->db, "SELECT run, first_seq, last_seq FROM "
+                               "account_runs WHERE first_seq < ?1 "
+                               "ORDER BY first_seq DESC", -1, &r->runs, NULL)
+            != SQLITE_OK
+            || sqlite3_prepare_v2(r->db, "SELECT links FROM account_links "
+                                  "WHERE run = ?1 AND first <= ?2 "
+                                  "ORDER BY first DESC", -1, &r->links, NULL)
+               != SQLITE_OK))
+    {
+        status = ron_history_failed(r->db);
+    }
+
+    return status == RON_OK ? RON_OK : ron_history_reader_fail(r, status);
 }
 
 
@@ -200,19 +237,65 @@ ron_history_account(ron_history_reader_t *r, ron_str_t account,
     uint64_t before, uint32_t limit, ron_history_pt fn, void *ctx,
     uint64_t *watermark)
 {
-    size_t           n;
+    size_t           i, n, wanted, left;
     ron_status_t     status;
     const uint64_t  *seqs;
 
     *watermark = 0;
     status = ron_history_reader_ready(r);
-    if (status != RON_OK) {
-        return status;
+
+    if (status == RON_OK) {
+        status = ron_history_reader_prepare(r);
     }
 
     if (before == 0 || before > INT64_MAX) {
         before = INT64_MAX;
     }
+
+    left = ron_min(limit, (uint32_t) RON_HISTORY_LIMIT_MAX);
+
+    while (status == RON_OK) {
+        wanted = left;
+        status = ron_history_reader_collect(r, account, before, wanted,
+                                            watermark);
+        seqs = (const void *) r->seqs.data;
+        n = r->seqs.len / sizeof(uint64_t);
+
+        if (status != RON_OK || n == 0) {
+            break;
+        }
+
+        before = seqs[n - 1];
+
+        /* for each that is another's there is one more to look for */
+
+        for (i = 0; i < n && status == RON_OK; i++) {
+            status = fn(ctx, seqs[i]);
+            left -= status == RON_OK;
+
+            if (status == RON_ENOTFOUND) {
+                status = RON_OK;
+            }
+        }
+
+        if (n < wanted || left == 0) {
+            break;
+        }
+    }
+
+    return status;
+}
+
+
+/* Up to `max` seqs; the first time with the watermark. */
+
+static ron_status_t
+ron_history_reader_collect(ron_history_reader_t *r, ron_str_t account,
+    uint64_t before, size_t max, uint64_t *watermark)
+{
+    ron_status_t  status;
+
+    ron_buf_reset(&r->seqs);
 
     /* Both in one snapshot: complete up to that watermark. */
 
@@ -220,58 +303,113 @@ ron_history_account(ron_history_reader_t *r, ron_str_t account,
              ? RON_OK : ron_history_failed(r->db);
     (void) sqlite3_reset(r->begin);
 
-    if (status == RON_OK) {
+    if (status == RON_OK && *watermark == 0) {
         status = ron_history_reader_mark(r, watermark);
     }
 
     if (status == RON_OK) {
-        status = ron_history_reader_collect(r, account, before, limit);
+        status = ron_history_reader_runs(r, ron_history_link(&r->key, account),
+                                         before, max);
     }
 
-    status = ron_history_reader_end(r, status);
-    if (status != RON_OK) {
-        return status;
+    return ron_history_reader_end(r, status);
+}
+
+
+/* From the newest run to the oldest, until there are enough. */
+
+static ron_status_t
+ron_history_reader_runs(ron_history_reader_t *r, uint64_t hash,
+    uint64_t before, size_t max)
+{
+    int            rc;
+    uint64_t       first, last;
+    ron_status_t   status;
+
+    status = RON_OK;
+    rc = SQLITE_DONE;
+    sqlite3_bind_int64(r->runs, 1, (sqlite3_int64) before);
+
+    while (status == RON_OK && r->seqs.len / sizeof(uint64_t) < max
+           && (rc = sqlite3_step(r->runs)) == SQLITE_ROW)
+    {
+        first = (uint64_t) sqlite3_column_int64(r->runs, 1);
+        last = (uint64_t) sqlite3_column_int64(r->runs, 2);
+        last = ron_min(ron_min(last, before - 1) - first,
+                       RON_HISTORY_LINK_SEQ);
+        status = ron_history_reader_run(r, sqlite3_column_int64(r->runs, 0),
+                                        first, hash | last, max);
     }
 
-    seqs = (const void *) r->seqs.data;
-    n = r->seqs.len / sizeof(uint64_t);
+    if (status == RON_OK && rc != SQLITE_ROW && rc != SQLITE_DONE) {
+        status = ron_history_failed(r->db);
+    }
 
-    for (size_t i = 0; i < n && status == RON_OK; i++) {
-        status = fn(ctx, seqs[i]);
+    /* else it would be forgotten what happened, and the connection is closed */
+
+    if (status == RON_OK || status == RON_AGAIN) {
+        (void) sqlite3_reset(r->runs);
     }
 
     return status;
 }
 
 
+/* Links of one hash, from `link` downwards. */
+
 static ron_status_t
-ron_history_reader_collect(ron_history_reader_t *r, ron_str_t account,
-    uint64_t before, uint32_t limit)
+ron_history_reader_run(ron_history_reader_t *r, sqlite3_int64 run,
+    uint64_t first, uint64_t link, size_t max)
 {
-    int           rc;
-    uint64_t      seq;
-    ron_status_t  status;
+    int       rc;
+    size_t    n, low, high;
+    uint64_t  seq, hash, links[RON_HISTORY_BLOCK];
 
-    ron_buf_reset(&r->seqs);
+    hash = link & ~RON_HISTORY_LINK_SEQ;
+    n = 0;
+    rc = SQLITE_DONE;
+    sqlite3_bind_int64(r->links, 1, run);
+    sqlite3_bind_int64(r->links, 2, (sqlite3_int64) link);
 
-    sqlite3_bind_text64(r->account, 1, account.len
-                        ? (const char *) account.data : "", account.len,
-                        SQLITE_STATIC, SQLITE_UTF8);
-    sqlite3_bind_int64(r->account, 2, (sqlite3_int64) before);
-    sqlite3_bind_int64(r->account, 3,
-                       ron_min(limit, (uint32_t) RON_HISTORY_LIMIT_MAX));
+    /* until a link of another account comes, which is not counted in n */
 
-    while ((rc = sqlite3_step(r->account)) == SQLITE_ROW) {
-        seq = (uint64_t) sqlite3_column_int64(r->account, 0);
-        ron_buf_put(&r->seqs, &seq, sizeof(seq));
+    while (n == 0 && (rc = sqlite3_step(r->links)) == SQLITE_ROW) {
+        n = (size_t) sqlite3_column_bytes(r->links, 0) / sizeof(uint64_t);
+        n = ron_min(n, (size_t) RON_HISTORY_BLOCK);
+
+        if (n != 0) {
+            memcpy(links, sqlite3_column_blob(r->links, 0),
+                   n * sizeof(uint64_t));
+        }
+
+        for (low = 0, high = n; low < high; /* void */) {
+            if (ron_history_link_swap(links[(low + high) / 2]) <= link) {
+                low = (low + high) / 2 + 1;
+
+            } else {
+                high = (low + high) / 2;
+            }
+        }
+
+        for (n = low; n > 0 && r->seqs.len / sizeof(uint64_t) < max; n--) {
+            link = ron_history_link_swap(links[n - 1]);
+
+            if ((link & ~RON_HISTORY_LINK_SEQ) != hash) {
+                break;
+            }
+
+            seq = first + (link & RON_HISTORY_LINK_SEQ);
+            ron_buf_put(&r->seqs, &seq, sizeof(seq));
+        }
     }
 
-    status = rc == SQLITE_DONE ? ron_buf_status(&r->seqs)
-                               : ron_history_failed(r->db);
+    (void) sqlite3_reset(r->links);
 
-    (void) sqlite3_reset(r->account);
+    if (n == 0 && rc != SQLITE_DONE) {
+        return ron_history_failed(r->db);
+    }
 
-    return status;
+    return ron_buf_status(&r->seqs);
 }
 
 

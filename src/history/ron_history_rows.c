@@ -3,8 +3,7 @@
  * The rows of history.db: what an entry of the journal becomes in it.
  *
  * A statement of SQLite costs more than the row that it writes, so entries go
- * in by eight and links by 32; and links are kept until the step's end and
- * sorted, because those of one account are neighbours.
+ * in by eight.
  */
 
 #include "ron_history_impl.h"
@@ -14,10 +13,6 @@
 #include <stdlib.h>
 
 
-/* Account numbers that were looked up lately: a slot is a cache line. */
-#define RON_HISTORY_NAMES      ((size_t) 1 << 15)
-#define RON_HISTORY_NAME_MAX   55
-
 /* Entries that go into one statement; a row of parameters for each. */
 #define RON_HISTORY_ENTRIES_N  8
 #define RON_HISTORY_COLUMNS    14
@@ -26,13 +21,6 @@
                                ", " RON_HISTORY_ENTRY_1 ", "                  \
                                RON_HISTORY_ENTRY_1
 
-/* Links that go into one statement, and as many parameter pairs. */
-#define RON_HISTORY_LINKS_N    32
-#define RON_HISTORY_LINKS_4    "(?, ?), (?, ?), (?, ?), (?, ?)"
-#define RON_HISTORY_LINKS_16   RON_HISTORY_LINKS_4 ", " RON_HISTORY_LINKS_4   \
-                               ", " RON_HISTORY_LINKS_4 ", "                  \
-                               RON_HISTORY_LINKS_4
-
 
 typedef enum {
     RON_HISTORY_BEGIN = 0,
@@ -40,10 +28,6 @@ typedef enum {
     RON_HISTORY_ROLLBACK,
     RON_HISTORY_ENTRY,
     RON_HISTORY_ENTRIES,
-    RON_HISTORY_LINK,
-    RON_HISTORY_LINKS,
-    RON_HISTORY_ACCOUNT_FIND,
-    RON_HISTORY_ACCOUNT_ADD,
     RON_HISTORY_HOLD,
     RON_HISTORY_HOLD_FIND,
     RON_HISTORY_HOLD_USE,
@@ -53,28 +37,10 @@ typedef enum {
 } ron_history_stmt_t;
 
 
-typedef struct {
-    int64_t   id;
-    uint8_t   len;
-    uint8_t   name[RON_HISTORY_NAME_MAX];
-} ron_history_name_t;
-
-
-/* That an entry concerns an account. */
-typedef struct {
-    int64_t   account_id;
-    int64_t   seq;
-} ron_history_link_t;
-
-
 struct ron_history_rows_s {
-    sqlite3             *db;
-    sqlite3_stmt        *stmt[RON_HISTORY_STMT_N];
-    ron_history_name_t  *names;
-    ron_history_link_t  *links;         /* of the step in hand */
-    size_t               link_n;
-    size_t               link_cap;
-    ron_history_pace_t  *pace;
+    sqlite3              *db;
+    sqlite3_stmt         *stmt[RON_HISTORY_STMT_N];
+    ron_history_links_t  *links;
 };
 
 
@@ -85,12 +51,6 @@ static const char  *const ron_history_sql[RON_HISTORY_STMT_N] = {
     [RON_HISTORY_ENTRY] = "INSERT INTO entries VALUES " RON_HISTORY_ENTRY_1,
     [RON_HISTORY_ENTRIES] = "INSERT INTO entries VALUES "
                             RON_HISTORY_ENTRY_4 ", " RON_HISTORY_ENTRY_4,
-    [RON_HISTORY_LINK] = "INSERT INTO account_entries VALUES (?1, ?2)",
-    [RON_HISTORY_LINKS] = "INSERT INTO account_entries VALUES "
-                          RON_HISTORY_LINKS_16 ", " RON_HISTORY_LINKS_16,
-    [RON_HISTORY_ACCOUNT_FIND] = "SELECT id FROM accounts WHERE name = ?1",
-    [RON_HISTORY_ACCOUNT_ADD] = "INSERT INTO accounts (name, first_seq) "
-                                "VALUES (?1, ?2)",
     [RON_HISTORY_HOLD] = "INSERT INTO holds VALUES (?1, ?2, ?3, ?4, ?5, ?5, "
                          "?6, NULL)",
     [RON_HISTORY_HOLD_FIND] = "SELECT remaining FROM holds WHERE seq = ?1",
@@ -109,12 +69,6 @@ static void ron_rows_bind_entry(sqlite3_stmt *s, int at,
     const ron_row_t *row, const ron_entry_t *e, const char *amount);
 static ron_status_t ron_rows_concerns(ron_history_rows_t *r,
     const ron_entry_t *e, const char *amount);
-static ron_status_t ron_rows_link(ron_history_rows_t *r, ron_str_t name,
-    uint64_t seq);
-static ron_status_t ron_rows_links(ron_history_rows_t *r);
-static int ron_rows_link_cmp(const void *one, const void *two);
-static ron_status_t ron_rows_account_id(ron_history_rows_t *r, ron_str_t name,
-    uint64_t seq, int64_t *id);
 static ron_status_t ron_rows_hold(ron_history_rows_t *r, const ron_entry_t *e,
     const char *amount);
 static ron_status_t ron_rows_hold_use(ron_history_rows_t *r,
@@ -137,13 +91,11 @@ ron_history_rows_create(ron_history_rows_t **rows,
         return RON_ENOMEM;
     }
 
-    r->names = calloc(RON_HISTORY_NAMES, sizeof(ron_history_name_t));
-    if (r->names == NULL) {
+    if (ron_history_links_create(&r->links, pace) != RON_OK) {
         free(r);
         return RON_ENOMEM;
     }
 
-    r->pace = pace;
     *rows = r;
 
     return RON_OK;
@@ -164,7 +116,7 @@ ron_history_rows_open(ron_history_rows_t *r, sqlite3 *db)
         }
     }
 
-    return RON_OK;
+    return ron_history_links_open(r->links, db);
 }
 
 
@@ -176,9 +128,8 @@ ron_history_rows_close(ron_history_rows_t *r)
         r->stmt[i] = NULL;
     }
 
+    ron_history_links_close(r->links);
     r->db = NULL;
-    r->link_n = 0;
-    memset(r->names, 0, RON_HISTORY_NAMES * sizeof(ron_history_name_t));
 }
 
 
@@ -186,8 +137,7 @@ void
 ron_history_rows_free(ron_history_rows_t *r)
 {
     if (r != NULL) {
-        free(r->names);
-        free(r->links);
+        ron_history_links_free(r->links);
         free(r);
     }
 }
@@ -203,8 +153,12 @@ ron_history_rows_put(ron_history_rows_t *r, const ron_row_t *row)
     ron_status_t    status;
     sqlite3_stmt   *stmt;
 
-    status = sqlite3_get_autocommit(r->db) ? ron_rows_run(r, RON_HISTORY_BEGIN)
-                                           : RON_OK;
+    status = RON_OK;
+
+    if (sqlite3_get_autocommit(r->db)) {
+        ron_history_links_begin(r->links, row->seq);
+        status = ron_rows_run(r, RON_HISTORY_BEGIN);
+    }
 
     ron_rd_init(&rd, row->body);
     n = 0;
@@ -244,7 +198,7 @@ ron_history_rows_commit(ron_history_rows_t *r, uint64_t seq, uint64_t time_ms,
     ron_status_t   status;
     sqlite3_stmt  *mark;
 
-    status = ron_rows_links(r);
+    status = ron_history_links_write(r->links, seq);
     if (status != RON_OK) {
         return status;
     }
@@ -260,14 +214,33 @@ ron_history_rows_commit(ron_history_rows_t *r, uint64_t seq, uint64_t time_ms,
 }
 
 
+ron_status_t
+ron_history_rows_merge(ron_history_rows_t *r)
+{
+    bool          due;
+    ron_status_t  status;
+
+    status = ron_history_links_due(r->links, &due);
+
+    if (status != RON_OK || !due) {
+        return status;
+    }
+
+    status = ron_rows_run(r, RON_HISTORY_BEGIN);
+
+    if (status == RON_OK) {
+        status = ron_history_links_merge(r->links);
+    }
+
+    return status == RON_OK ? ron_rows_run(r, RON_HISTORY_COMMIT) : status;
+}
+
+
 /* SQLite may have rolled back already, when the disk was full. */
 
 void
 ron_history_rows_undo(ron_history_rows_t *r)
 {
-    r->link_n = 0;
-    memset(r->names, 0, RON_HISTORY_NAMES * sizeof(ron_history_name_t));
-
     if (!sqlite3_get_autocommit(r->db)) {
         (void) ron_rows_run(r, RON_HISTORY_ROLLBACK);
     }
@@ -361,11 +334,11 @@ ron_rows_concerns(ron_history_rows_t *r, const ron_entry_t *e,
     status = RON_OK;
 
     if (e->account.len != 0) {
-        status = ron_rows_link(r, e->account, e->seq);
+        status = ron_history_links_add(r->links, e->account, e->seq);
     }
 
     if (status == RON_OK && e->to.len != 0 && !ron_str_eq(e->to, e->account)) {
-        status = ron_rows_link(r, e->to, e->seq);
+        status = ron_history_links_add(r->links, e->to, e->seq);
     }
 
     if (status == RON_OK && e->kind == RON_KIND_HOLD) {
@@ -379,157 +352,6 @@ ron_rows_concerns(ron_history_rows_t *r, const ron_entry_t *e,
     }
 
     return status;
-}
-
-
-static ron_status_t
-ron_rows_link(ron_history_rows_t *r, ron_str_t name, uint64_t seq)
-{
-    size_t               cap;
-    int64_t              id;
-    ron_status_t         status;
-    ron_history_link_t  *links;
-
-    status = ron_rows_account_id(r, name, seq, &id);
-
-    if (status != RON_OK) {
-        return status;
-    }
-
-    if (r->link_n == r->link_cap) {
-        cap = r->link_cap != 0 ? r->link_cap * 2 : 1024;
-
-        links = realloc(r->links, cap * sizeof(ron_history_link_t));
-        if (links == NULL) {
-            return RON_ENOMEM;
-        }
-
-        r->links = links;
-        r->link_cap = cap;
-    }
-
-    r->links[r->link_n++] = (ron_history_link_t) { id, (int64_t) seq };
-
-    return RON_OK;
-}
-
-
-/*
- * All links of a step at its end, account by account: neighbours are in one
- * page, and a statement for many costs a third of one for each.
- */
-
-static ron_status_t
-ron_rows_links(ron_history_rows_t *r)
-{
-    int                 param;
-    size_t              i, n;
-    ron_status_t        status;
-    ron_history_stmt_t  no;
-
-    qsort(r->links, r->link_n, sizeof(ron_history_link_t),
-          ron_rows_link_cmp);
-
-    status = RON_OK;
-
-    for (i = 0; status == RON_OK && i < r->link_n; i += n) {
-        ron_history_pace_rest(r->pace);
-
-        if (*r->pace->abandoned) {
-            return RON_AGAIN;
-        }
-
-        no = RON_HISTORY_LINKS;
-        n = RON_HISTORY_LINKS_N;
-
-        if (r->link_n - i < n) {
-            no = RON_HISTORY_LINK;
-            n = 1;
-        }
-
-        param = 0;
-
-        for (size_t k = i; k < i + n; k++) {
-            sqlite3_bind_int64(r->stmt[no], ++param, r->links[k].account_id);
-            sqlite3_bind_int64(r->stmt[no], ++param, r->links[k].seq);
-        }
-
-        status = ron_rows_run(r, no);
-    }
-
-    r->link_n = 0;
-
-    return status;
-}
-
-
-static int
-ron_rows_link_cmp(const void *one, const void *two)
-{
-    const ron_history_link_t  *a = one, *b = two;
-
-    if (a->account_id != b->account_id) {
-        return a->account_id < b->account_id ? -1 : 1;
-    }
-
-    return a->seq < b->seq ? -1 : a->seq > b->seq;
-}
-
-
-static ron_status_t
-ron_rows_account_id(ron_history_rows_t *r, ron_str_t name, uint64_t seq,
-    int64_t *id)
-{
-    int                  rc;
-    uint64_t             hash;
-    ron_status_t         status;
-    sqlite3_stmt        *s;
-    ron_history_name_t  *slot;
-
-    hash = UINT64_C(0xcbf29ce484222325);
-
-    for (size_t i = 0; i < name.len; i++) {
-        hash = (hash ^ name.data[i]) * UINT64_C(0x100000001b3);
-    }
-
-    slot = &r->names[(hash ^ hash >> 32) & (RON_HISTORY_NAMES - 1)];
-
-    if (slot->len == name.len
-        && memcmp(slot->name, name.data, name.len) == 0)
-    {
-        *id = slot->id;
-        return RON_OK;
-    }
-
-    s = r->stmt[RON_HISTORY_ACCOUNT_FIND];
-    ron_rows_bind(s, 1, name);
-    rc = sqlite3_step(s);
-    *id = rc == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
-    (void) sqlite3_reset(s);
-
-    if (rc == SQLITE_DONE) {
-        s = r->stmt[RON_HISTORY_ACCOUNT_ADD];
-        ron_rows_bind(s, 1, name);
-        sqlite3_bind_int64(s, 2, (sqlite3_int64) seq);
-        status = ron_rows_run(r, RON_HISTORY_ACCOUNT_ADD);
-
-        if (status != RON_OK) {
-            return status;
-        }
-
-        *id = sqlite3_last_insert_rowid(r->db);
-
-    } else if (rc != SQLITE_ROW) {
-        return ron_history_failed(r->db);
-    }
-
-    if (name.len <= sizeof(slot->name)) {
-        slot->id = *id;
-        slot->len = (uint8_t) name.len;
-        memcpy(slot->name, name.data, name.len);
-    }
-
-    return RON_OK;
 }
 
 

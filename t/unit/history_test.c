@@ -6,6 +6,7 @@
 
 #include "ron_test.h"
 #include "lib_ledger.h"
+#include "ron_api.h"
 #include "ron_entry.h"
 #include "ron_history_impl.h"
 #include "ron_log.h"
@@ -113,24 +114,18 @@ history_seq(void *ctx, uint64_t seq)
 }
 
 
-/* Is what history says of an account what the journal says of it? */
+/* What the journal says of an account. */
 
-static bool
-same_account(ron_history_reader_t *reader, const char *account)
+static void
+journal_of(const char *account)
 {
-    bool           same;
-    uint64_t       next, before, mark, n;
+    uint64_t       next;
     ron_reader_t  *journal;
 
     memset(&journal_seqs, 0, sizeof(seqs_t));
-    memset(&history_seqs, 0, sizeof(seqs_t));
     snprintf(journal_seqs.account, sizeof(journal_seqs.account), "%s",
              account);
-
-    if (ron_reader_open(store, &journal) != RON_OK) {
-        return false;
-    }
-
+    RON_ASSERT(ron_reader_open(store, &journal) == RON_OK);
     next = 1;
 
     while (ron_reader_rows(journal, next, 1 << 20, journal_row,
@@ -140,6 +135,19 @@ same_account(ron_history_reader_t *reader, const char *account)
     }
 
     ron_reader_close(journal);
+}
+
+
+/* Is what history says of an account the same? */
+
+static bool
+same_account(ron_history_reader_t *reader, const char *account)
+{
+    bool      same;
+    uint64_t  before, mark, n;
+
+    journal_of(account);
+    memset(&history_seqs, 0, sizeof(seqs_t));
 
     /* In pages of 7, by the cursor. */
 
@@ -267,7 +275,296 @@ test_project(ledger_t *l)
                       "e.ref = h.seq AND e.kind IN ('Capture', 'Release'))"),
            0, "captures and releases add up to their hold");
     ok(same_accounts(), "every account, page by page, as in the journal");
+    journal_of("acc_01");
+    is_u64(sql_number("SELECT count(*) FROM account_history "
+                      "WHERE name = 'acc_01'"), journal_seqs.n,
+           "and in the view for shells");
+    is_u64(sql_number("SELECT first_seq FROM accounts WHERE name = 'acc_01'"),
+           journal_seqs.seqs[0], "which says where it begins");
 
+    ron_history_close(h);
+    ron_buf_free(&why);
+}
+
+
+/* How many runs there are, which have each entry once and nothing left over. */
+
+static uint64_t
+runs(void)
+{
+    is_u64(sql_number("SELECT count(*) FROM account_runs r WHERE first_seq > 1 "
+                      "AND NOT EXISTS (SELECT 1 FROM account_runs p WHERE "
+                      "p.last_seq = r.first_seq - 1)"), 0,
+           "a run begins where another ends");
+    is_u64(sql_number("SELECT max(last_seq) FROM account_runs"),
+           sql_number("SELECT seq FROM watermark"), "up to the watermark");
+    is_u64(sql_number("SELECT count(*) FROM account_links WHERE run NOT IN "
+                      "(SELECT run FROM account_runs)"), 0,
+           "what was merged is gone");
+    is_u64(sql_number("SELECT sum(length(links)) / 8 FROM account_links"),
+           sql_number("SELECT count(*) FROM account_history"),
+           "as many links as entries have accounts");
+
+    return sql_number("SELECT count(*) FROM account_runs");
+}
+
+
+/* Steps of any length, one run each: there are never many. */
+
+static void
+test_runs(void)
+{
+    uint64_t        most;
+    ron_buf_t       why;
+    ron_history_t  *h;
+
+    ron_buf_init(&why, 0);
+    RON_ASSERT(ron_history_open(store, &ron_history_usual, &h, &why) == RON_OK
+               && ron_history_reset(h, &why) == RON_OK);
+    most = 0;
+
+    for (unsigned i = 1; ron_history_step(h, 1 + i * i * 7 % 300, &why)
+                         == RON_OK; i++)
+    {
+        most = ron_max(most,
+                       sql_number("SELECT count(*) FROM account_runs"));
+    }
+
+    is_u64(ron_history_watermark(h), sql_number("SELECT max(seq) FROM entries"),
+           "level after many steps");
+    ok(most <= 63 + 31 && most > 5, "of which few runs were left: %llu",
+       (unsigned long long) most);
+    ok(runs() <= most, "and are");
+    ok(same_accounts(), "every account is right");
+    ron_history_close(h);
+    ron_buf_free(&why);
+}
+
+
+static int
+link_cmp(const void *one, const void *two)
+{
+    uint64_t  a, b;
+
+    memcpy(&a, one, sizeof(a));
+    memcpy(&b, two, sizeof(b));
+    a = ron_history_link_swap(a);
+    b = ron_history_link_swap(b);
+
+    return a < b ? -1 : a > b;
+}
+
+
+/* Gives links of one account another hash, in all blocks of the only run. */
+
+static void
+rehash(const char *from, const char *to)
+{
+    char             path[300];
+    size_t           n, size, with;
+    sqlite3         *db;
+    uint64_t         hash[2];
+    ron_sipkey_t     key;
+    sqlite3_stmt    *get, *put;
+    static uint64_t  links[2 * SEQS_MAX];
+
+    snprintf(path, sizeof(path), "%s/history.db", dir);
+    RON_ASSERT(sqlite3_open(path, &db) == SQLITE_OK
+               && ron_history_key(db, &key) == RON_OK
+               && sqlite3_prepare_v2(db, "SELECT links FROM account_links "
+                                     "ORDER BY first", -1, &get, NULL)
+                  == SQLITE_OK
+               && sqlite3_prepare_v2(db, "INSERT INTO account_links SELECT "
+                                     "run, ?1, ?2 FROM account_runs", -1,
+                                     &put, NULL) == SQLITE_OK);
+
+    hash[0] = ron_history_link(&key, ron_cstr(from));
+    hash[1] = ron_history_link(&key, ron_cstr(to));
+    n = 0;
+
+    while (sqlite3_step(get) == SQLITE_ROW) {
+        size = (size_t) sqlite3_column_bytes(get, 0);
+        RON_ASSERT(n + size / 8 <= ron_array_n(links));
+        memcpy(&links[n], sqlite3_column_blob(get, 0), size);
+        n += size / 8;
+    }
+
+    sqlite3_finalize(get);
+
+    for (size_t i = 0; i < n; i++) {
+        links[i] = ron_history_link_swap(links[i]);
+
+        if ((links[i] & ~RON_HISTORY_LINK_SEQ) == hash[0]) {
+            links[i] = hash[1] | (links[i] & RON_HISTORY_LINK_SEQ);
+        }
+
+        links[i] = ron_history_link_swap(links[i]);
+    }
+
+    qsort(links, n, sizeof(uint64_t), link_cmp);
+    with = n;
+    size = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || links[i] != links[size - 1]) {
+            links[size++] = links[i];
+        }
+    }
+
+    n = size;
+    ok(n < with, "an entry may name both");
+    RON_ASSERT(sqlite3_exec(db, "DELETE FROM account_links", NULL, NULL, NULL)
+               == SQLITE_OK);
+
+    for (size_t i = 0; i < n; i += RON_HISTORY_BLOCK) {
+        sqlite3_bind_int64(put, 1,
+                           (sqlite3_int64) ron_history_link_swap(links[i]));
+        sqlite3_bind_blob(put, 2, &links[i],
+                          (int) ron_min(n - i, RON_HISTORY_BLOCK) * 8,
+                          SQLITE_STATIC);
+        RON_ASSERT(sqlite3_step(put) == SQLITE_DONE);
+        sqlite3_reset(put);
+    }
+
+    sqlite3_finalize(put);
+    sqlite3_close(db);
+}
+
+
+/* An entry whose accounts have one hash has one link. */
+
+static void
+test_link(void)
+{
+    char                  path[300];
+    sqlite3              *db;
+    _Atomic bool          abandoned;
+    sqlite3_stmt         *stmt;
+    ron_history_pace_t    pace;
+    ron_history_links_t  *links;
+
+    abandoned = false;
+    memset(&pace, 0, sizeof(pace));
+    pace.share = 100;
+    pace.abandoned = &abandoned;
+    snprintf(path, sizeof(path), "%s/history.db", dir);
+    RON_ASSERT(ron_history_links_create(&links, &pace) == RON_OK
+               && sqlite3_open(path, &db) == SQLITE_OK
+               && ron_history_links_open(links, db) == RON_OK
+               && sqlite3_exec(db, "BEGIN; DELETE FROM account_links", NULL,
+                               NULL, NULL) == SQLITE_OK);
+
+    ron_history_links_begin(links, 1000000);
+    RON_ASSERT(ron_history_links_add(links, ron_str("a"), 1000000) == RON_OK
+               && ron_history_links_add(links, ron_str("a"), 1000000)
+                  == RON_OK
+               && ron_history_links_add(links, ron_str("a"), 1000001)
+                  == RON_OK);
+    is_status(ron_history_links_write(links, 1000001), RON_OK, "links");
+    RON_ASSERT(sqlite3_prepare_v2(db, "SELECT sum(length(links)) "
+                                  "FROM account_links", -1, &stmt, NULL)
+               == SQLITE_OK && sqlite3_step(stmt) == SQLITE_ROW);
+    is_u64((uint64_t) sqlite3_column_int64(stmt, 0), 16,
+           "an entry that names two of one hash has one");
+
+    sqlite3_finalize(stmt);
+    ron_history_links_close(links);
+    ron_history_links_free(links);
+    sqlite3_close(db);
+}
+
+
+/* Two accounts with one hash: an answer has entries of the one, all of them. */
+
+static void
+test_one_hash(void)
+{
+    bool            same;
+    uint64_t        before, mark, n;
+    ron_buf_t       why, out;
+    const char     *at;
+    ron_reader_t   *reader;
+    ron_status_t    status;
+    ron_history_t  *h;
+
+    ron_buf_init(&why, 0);
+    ron_buf_init(&out, 0);
+    RON_ASSERT(ron_history_open(store, &ron_history_usual, &h, &why) == RON_OK
+               && ron_history_reset(h, &why) == RON_OK
+               && ron_reader_open(store, &reader) == RON_OK);
+    (void) catch_up(h, 0, &status);
+    is_u64(runs(), 1, "one step, one run");
+    rehash("acc_02", "acc_01");
+    journal_of("acc_01");
+    before = 0;
+    n = journal_seqs.n;
+    same = true;
+
+    do {
+        ron_buf_reset(&out);
+        status = ron_api_account_entries(store, reader, ron_str("acc_01"),
+                                         before, 7, &out, &mark);
+        ron_buf_put_u8(&out, '\0');
+        at = (const char *) out.data;
+
+        for (unsigned i = 0; i < ron_min(7, n) && same; i++) {
+            at = strstr(at, "\"seq\":");
+            same = at != NULL
+                   && strtoull(at + 6, NULL, 10) == journal_seqs.seqs[n - 1 - i];
+            at += same ? 6 : 0;
+        }
+
+        same = same && status == RON_OK && strstr(at, "\"seq\":") == NULL;
+        n -= ron_min(7, n);
+        before = journal_seqs.seqs[n];
+
+    } while (same && n != 0);
+
+    ok(same && journal_seqs.n > 10, "pages of 7 have those of one name");
+
+    ron_reader_close(reader);
+    ron_history_close(h);
+    ron_buf_free(&out);
+    ron_buf_free(&why);
+}
+
+
+/* A file of another version: who reads leaves it, who writes makes it anew. */
+
+static void
+test_format(void)
+{
+    char                   path[600];
+    uint64_t               mark, seq;
+    ron_buf_t              why;
+    ron_status_t           status;
+    ron_history_t         *h;
+    ron_history_reader_t  *r;
+
+    ron_buf_init(&why, 0);
+    (void) snprintf(path, sizeof(path), "%s/history.db", dir);
+    seq = sql_number("SELECT seq FROM watermark");
+    ledger_shell("sqlite3 '%s' 'ALTER TABLE meta DROP COLUMN links_key; "
+                 "PRAGMA user_version = 1'", path);
+
+    is_status(ron_history_peek(dir, &mark), RON_OK, "another format");
+    is_u64(mark, seq, "has a watermark");
+    RON_ASSERT(ron_history_reader_open(dir, &r) == RON_OK);
+    is_status(ron_history_account(r, ron_str("acc_01"), 0, 10, history_seq,
+                                  &history_seqs, &mark),
+              RON_ENOTFOUND, "and no accounts");
+    ok(access(path, F_OK) == 0, "who reads leaves it there");
+
+    is_status(ron_history_open(store, &ron_history_usual, &h, &why), RON_OK,
+              "who writes makes it anew");
+    is_u64(ron_history_watermark(h), 0, "from the first entry");
+    (void) catch_up(h, 0, &status);
+    is_status(ron_history_account(r, ron_str("acc_01"), 0, 10, history_seq,
+                                  &history_seqs, &mark),
+              RON_OK, "and the reader sees it");
+    ok(same_accounts(), "and it is right");
+
+    ron_history_reader_close(r);
     ron_history_close(h);
     ron_buf_free(&why);
 }
@@ -364,7 +661,7 @@ test_damaged_leaf(void)
     ron_history_reader_t  *r;
 
     page = sql_number("SELECT rootpage FROM sqlite_master"
-                      " WHERE name = 'account_entries'");
+                      " WHERE name = 'account_links'");
     size = sql_number("PRAGMA page_size");
     ledger_shell("sqlite3 '%s'/history.db 'PRAGMA wal_checkpoint(truncate)'"
                  " > /dev/null; head -c %llu /dev/zero | dd of='%s'/history.db"
@@ -665,6 +962,7 @@ test_steps(ledger_t *l)
 
     is_u64(ron_history_watermark(h), stat.seq, "until it is level");
     ok(!ron_history_more(h), "and knows it");
+    ok(runs() < 5, "with few runs");
     ok(same_accounts(), "and is right");
     ron_history_close(h);
     ron_buf_free(&why);
@@ -755,6 +1053,12 @@ test_cut(void)
     ok(why.len > 0 && strstr((const char *) why.data, "it was cut"),
        "and said");
 
+    ledger_shell("sqlite3 '%s'/history.db 'PRAGMA user_version = 1'", dir);
+    ron_buf_reset(&why);
+    is_status(ron_history_open(mine, &ron_history_usual, &h, &why),
+              RON_ECORRUPT, "by a history of another format too");
+    is_u64(sql_number("PRAGMA user_version"), 1, "which stays, as evidence");
+
     ron_buf_reset(&why);
     snprintf(other, sizeof(other), "'%s'/history.db*", dir);
     ledger_shell("rm -f %s", other);
@@ -793,6 +1097,10 @@ main(void)
     }
 
     test_project(&l);
+    test_runs();
+    test_link();
+    test_one_hash();
+    test_format();
     test_interleaved(&l);
     test_damaged();
     test_damaged_leaf();
