@@ -9,8 +9,18 @@
 #define NODES_HEIGHT  8                 /* of a tile */
 #define NODES_SLOT_N  510
 
-/* Peaks of a path's ranges and of the root: 64 each, and the leaf. */
-#define NODES_NEED    (3 * 64)
+/* How much longer than one of level 0 a tile above is kept unused. */
+#define NODES_PATIENCE  16
+
+/* A path, the peaks of a size, a leaf. */
+#define NODES_PEAKS   64
+#define NODES_NEED    (RON_PROOF_MAX + NODES_PEAKS + 1)
+
+/* The height of what is no node of a tile, but made of the peaks. */
+#define NODES_FOLD    0xff
+
+/* Both halves of a tile, as bits. */
+#define NODES_WHOLE   3
 
 /* Loading one tile may push out another, but not for ever. */
 #define NODES_TRIES   64
@@ -27,11 +37,19 @@ typedef struct {
     uint64_t    used;                   /* 0: empty */
     uint16_t    width;
     uint8_t     level;
+    uint8_t     made;                   /* halves whose nodes are there */
 } nodes_slot_t;
 
 typedef struct {
     ron_hash_t  hash[NODES_SLOT_N];
 } nodes_body_t;
+
+/* The two highest nodes of a complete tile of level 0. */
+
+typedef struct {
+    uint64_t    tile;                   /* its index + 1, 0: empty */
+    ron_hash_t  half[2];
+} nodes_top_t;
 
 struct ron_nodes_s {
     ron_digest_t   digest;
@@ -42,8 +60,10 @@ struct ron_nodes_s {
     nodes_body_t  *bodies;              /* of the slot of the same number */
     uint64_t       set_n;
     uint64_t       clock;
-    uint64_t       root_size;           /* the last root that was made */
-    ron_hash_t     root;
+    nodes_top_t   *tops;
+    uint64_t       top_n;
+    uint64_t       fold_size;           /* the last size that was asked for */
+    ron_hash_t     fold[NODES_PEAKS];
 };
 
 
@@ -53,27 +73,40 @@ typedef struct {
     ron_hash_t  hash;
 } nodes_need_t;
 
-typedef struct {
-    uint32_t  first;
-    uint32_t  n;
-} nodes_range_t;
+/*
+ * A path from the root down, the leaf, and the peaks unless what is made of
+ * them is known.  Fold k is the root of the peaks from the k-th on: fold 0 is
+ * the tree's root, and what a path has to the right of all complete subtrees
+ * is one of the others.
+ */
 
-/* The nodes of a path, range by range, then of the whole tree, then a leaf. */
 typedef struct {
-    nodes_need_t   need[NODES_NEED];
-    uint32_t       need_n;
-    nodes_range_t  range[RON_PROOF_MAX + 2];
-    uint32_t       range_n;
+    nodes_need_t  need[NODES_NEED];
+    uint32_t      need_n;
+    uint32_t      path_n;
+    uint32_t      peak_n;
+    uint32_t      fold;                 /* that the path has, 0: none */
+    uint32_t      fold_at;
 } nodes_plan_t;
 
+/* A tile with what is made of it. */
 
-static void nodes_plan(nodes_plan_t *plan, uint64_t index, uint64_t size,
-    bool root);
-static void nodes_plan_range(nodes_plan_t *plan, uint64_t begin, uint64_t n);
+typedef struct {
+    ron_tile_t  tile;
+    ron_hash_t  above[NODES_SLOT_N - RON_TILE_WIDTH];
+    uint8_t     made;
+} nodes_made_t;
+
+
+static void nodes_plan(nodes_plan_t *plan, uint64_t index, uint64_t size);
+static void nodes_plan_peaks(nodes_plan_t *plan, uint64_t size);
+static void nodes_plan_add(nodes_plan_t *plan, unsigned height,
+    uint64_t begin);
 static bool nodes_fetch(ron_nodes_t *nodes, nodes_plan_t *plan,
     nodes_need_t **missing);
-static void nodes_fold(ron_digest_t digest, const nodes_plan_t *plan,
-    uint32_t range, ron_hash_t *out);
+static bool nodes_there(const nodes_slot_t *slot, unsigned h, uint64_t at);
+static void nodes_fold(ron_nodes_t *nodes, nodes_plan_t *plan, uint64_t size,
+    ron_hash_t *root);
 static uint32_t nodes_at(unsigned height);
 static uint64_t nodes_tile(const nodes_need_t *need);
 static ron_hash_t *nodes_hashes(ron_nodes_t *nodes, const nodes_slot_t *slot);
@@ -81,13 +114,19 @@ static nodes_slot_t *nodes_set(ron_nodes_t *nodes, unsigned level,
     uint64_t index);
 static nodes_slot_t *nodes_find(ron_nodes_t *nodes, unsigned level,
     uint64_t index);
+static nodes_slot_t *nodes_victim(ron_nodes_t *nodes, unsigned level,
+    uint64_t index);
+static nodes_top_t *nodes_top(ron_nodes_t *nodes, uint64_t index);
 static ron_status_t nodes_load(ron_nodes_t *nodes, const nodes_need_t *need,
-    uint64_t size, ron_tile_source_pt source, void *ctx);
-static ron_status_t nodes_grow_alone(ron_nodes_t *nodes, ron_tile_t *tile,
+    uint64_t leaf, uint64_t size, ron_tile_source_pt source, void *ctx);
+static ron_status_t nodes_grow_alone(ron_nodes_t *nodes, nodes_made_t *made,
     uint64_t size, ron_tile_source_pt source, void *ctx);
 static ron_status_t nodes_grow(ron_nodes_t *nodes, ron_tile_t *tile,
     uint64_t size, ron_tile_source_pt source, void *ctx);
-static void nodes_keep(ron_nodes_t *nodes, const ron_tile_t *tile);
+static void nodes_make(ron_nodes_t *nodes, uint64_t leaf,
+    nodes_made_t *made);
+static void nodes_keep(ron_nodes_t *nodes, const nodes_made_t *made);
+static void nodes_copy(ron_hash_t *to, const nodes_made_t *made);
 
 
 ron_status_t
@@ -103,16 +142,20 @@ ron_nodes_create(ron_digest_t digest, size_t ram, ron_nodes_t **out)
     }
 
     nodes->digest = digest;
-    nodes->set_n = ron_max(ram / (sizeof(nodes_slot_t) + sizeof(nodes_body_t))
+    nodes->set_n = ron_max(ram / 2
+                           / (sizeof(nodes_slot_t) + sizeof(nodes_body_t))
                            / NODES_WAYS, 1);
+    nodes->top_n = ron_max(ram / 2 / sizeof(nodes_top_t), 1);
     nodes->slots = calloc(nodes->set_n * NODES_WAYS, sizeof(nodes_slot_t));
     nodes->bodies = calloc(nodes->set_n * NODES_WAYS, sizeof(nodes_body_t));
+    nodes->tops = calloc(nodes->top_n, sizeof(nodes_top_t));
 
-    if (nodes->slots == NULL || nodes->bodies == NULL
+    if (nodes->slots == NULL || nodes->bodies == NULL || nodes->tops == NULL
         || ron_mutex_create(&nodes->lock, RON_LOCK_NODES) != RON_OK)
     {
         free(nodes->slots);
         free(nodes->bodies);
+        free(nodes->tops);
         free(nodes);
         return RON_ENOMEM;
     }
@@ -121,6 +164,7 @@ ron_nodes_create(ron_digest_t digest, size_t ram, ron_nodes_t **out)
         ron_mutex_destroy(nodes->lock);
         free(nodes->slots);
         free(nodes->bodies);
+        free(nodes->tops);
         free(nodes);
         return RON_ENOMEM;
     }
@@ -139,6 +183,7 @@ ron_nodes_free(ron_nodes_t *nodes)
         ron_mutex_destroy(nodes->lock);
         free(nodes->slots);
         free(nodes->bodies);
+        free(nodes->tops);
         free(nodes);
     }
 }
@@ -160,12 +205,21 @@ ron_nodes_inclusion(ron_nodes_t *nodes, uint64_t index, uint64_t size,
         return RON_ERANGE;
     }
 
+    nodes_plan(&plan, index, size);
+
     ron_mutex_lock(nodes->lock);
-    known = (nodes->root_size == size);
-    *root = nodes->root;
+    known = (nodes->fold_size == size);
+    *root = nodes->fold[0];
+
+    if (plan.fold != 0) {
+        plan.need[plan.fold_at].hash = nodes->fold[plan.fold];
+    }
+
     ron_mutex_unlock(nodes->lock);
 
-    nodes_plan(&plan, index, size, !known);
+    if (!known) {
+        nodes_plan_peaks(&plan, size);
+    }
 
     for (unsigned i = 0; !nodes_fetch(nodes, &plan, &missing); i++) {
 
@@ -173,28 +227,23 @@ ron_nodes_inclusion(ron_nodes_t *nodes, uint64_t index, uint64_t size,
             return RON_AGAIN;
         }
 
-        rc = nodes_load(nodes, missing, size, source, ctx);
+        rc = nodes_load(nodes, missing, index, size, source, ctx);
         if (rc != RON_OK) {
             return rc;
         }
     }
 
-    *leaf = plan.need[plan.need_n - 1].hash;
-    proof->n = plan.range_n - !known;
+    if (!known) {
+        nodes_fold(nodes, &plan, size, root);
+    }
+
+    *leaf = plan.need[plan.path_n].hash;
+    proof->n = plan.path_n;
 
     /* from the leaf up, and the plan went down */
 
     for (uint32_t i = 0; i < proof->n; i++) {
-        nodes_fold(nodes->digest, &plan, proof->n - 1 - i, &proof->path[i]);
-    }
-
-    if (!known) {
-        nodes_fold(nodes->digest, &plan, plan.range_n - 1, root);
-
-        ron_mutex_lock(nodes->lock);
-        nodes->root_size = size;
-        nodes->root = *root;
-        ron_mutex_unlock(nodes->lock);
+        proof->path[i] = plan.need[proof->n - 1 - i].hash;
     }
 
     return RON_OK;
@@ -204,78 +253,108 @@ ron_nodes_inclusion(ron_nodes_t *nodes, uint64_t index, uint64_t size,
 /* ---- which nodes -------------------------------------------------------- */
 
 static void
-nodes_plan(nodes_plan_t *plan, uint64_t index, uint64_t size, bool root)
+nodes_plan(nodes_plan_t *plan, uint64_t index, uint64_t size)
 {
+    unsigned  height;
     uint64_t  begin, n, left;
+    uint32_t  peak;
 
     plan->need_n = 0;
-    plan->range_n = 0;
+    plan->peak_n = 0;
+    plan->fold = 0;
+    plan->fold_at = 0;
     begin = 0;
     n = size;
+    peak = 0;
 
     while (n > 1) {
-        left = (uint64_t) 1 << (63 - __builtin_clzll(n - 1));
+        height = 63 - (unsigned) __builtin_clzll(n - 1);
+        left = (uint64_t) 1 << height;
 
-        if (index - begin < left) {
-            nodes_plan_range(plan, begin + left, n - left);
-            n = left;
-
-        } else {
-            nodes_plan_range(plan, begin, left);
+        if (index - begin >= left) {
+            nodes_plan_add(plan, height, begin);
             begin += left;
             n -= left;
+            peak++;
+            continue;
         }
+
+        if (n == 2 * left) {
+            nodes_plan_add(plan, height, begin + left);
+
+        } else {
+            plan->fold = peak + 1;
+            plan->fold_at = plan->need_n;
+            nodes_plan_add(plan, NODES_FOLD, 0);
+        }
+
+        n = left;
     }
 
-    if (root) {
-        nodes_plan_range(plan, 0, size);
-    }
-
-    plan->need[plan->need_n].height = 0;
-    plan->need[plan->need_n++].index = index;
+    plan->path_n = plan->need_n;
+    nodes_plan_add(plan, 0, index);
 }
 
 
-/* Complete subtrees, largest first: those of the bits of n. */
+/* Complete subtrees, largest first: those of the bits of the size. */
 
 static void
-nodes_plan_range(nodes_plan_t *plan, uint64_t begin, uint64_t n)
+nodes_plan_peaks(nodes_plan_t *plan, uint64_t size)
 {
-    unsigned        height;
-    nodes_need_t   *need;
-    nodes_range_t  *range;
+    unsigned  height;
+    uint64_t  begin;
 
-    range = &plan->range[plan->range_n++];
-    range->first = plan->need_n;
-
-    while (n != 0) {
-        RON_ASSERT(plan->need_n + 1 < NODES_NEED);
-
-        height = 63 - (unsigned) __builtin_clzll(n);
-        need = &plan->need[plan->need_n++];
-        need->height = (uint8_t) height;
-        need->index = begin >> height;
-        begin += (uint64_t) 1 << height;
-        n -= (uint64_t) 1 << height;
+    for (begin = 0; begin != size; begin += (uint64_t) 1 << height) {
+        height = 63 - (unsigned) __builtin_clzll(size - begin);
+        nodes_plan_add(plan, height, begin);
+        plan->peak_n++;
     }
-
-    range->n = plan->need_n - range->first;
 }
 
 
+/* The node over 2^height leaves, of which `begin` is the first. */
+
 static void
-nodes_fold(ron_digest_t digest, const nodes_plan_t *plan, uint32_t range,
-    ron_hash_t *out)
+nodes_plan_add(nodes_plan_t *plan, unsigned height, uint64_t begin)
 {
-    uint32_t  i, first;
+    nodes_need_t  *need;
 
-    first = plan->range[range].first;
-    i = first + plan->range[range].n - 1;
-    *out = plan->need[i].hash;
+    RON_ASSERT(plan->need_n < NODES_NEED);
 
-    while (i-- > first) {
-        ron_digest_node(digest, &plan->need[i].hash, out, out);
+    need = &plan->need[plan->need_n++];
+    need->height = (uint8_t) height;
+    need->index = height == NODES_FOLD ? 0 : begin >> height;
+}
+
+
+/* All that the peaks fold to, for the next ones who ask for this size. */
+
+static void
+nodes_fold(ron_nodes_t *nodes, nodes_plan_t *plan, uint64_t size,
+    ron_hash_t *root)
+{
+    uint32_t       i;
+    ron_hash_t     fold[NODES_PEAKS];
+    nodes_need_t  *peak;
+
+    peak = &plan->need[plan->path_n + 1];
+    i = plan->peak_n - 1;
+    fold[i] = peak[i].hash;
+
+    while (i-- > 0) {
+        ron_digest_node(nodes->digest, &peak[i].hash, &fold[i + 1], &fold[i]);
     }
+
+    *root = fold[0];
+
+    if (plan->fold != 0) {
+        plan->need[plan->fold_at].hash = fold[plan->fold];
+    }
+
+    ron_mutex_lock(nodes->lock);
+    nodes->fold_size = size;
+    memcpy(nodes->fold, fold, plan->peak_n * sizeof(ron_hash_t));
+    ron_mutex_unlock(nodes->lock);
 }
 
 
@@ -299,16 +378,15 @@ nodes_tile(const nodes_need_t *need)
 }
 
 
-/* The first of the slots that a tile may be in. */
+/*
+ * The first of the slots that a tile may be in: neighbours are in one set
+ * after the other, so that as many of a level as there are slots have room.
+ */
 
 static nodes_slot_t *
 nodes_set(ron_nodes_t *nodes, unsigned level, uint64_t index)
 {
-    uint64_t  set;
-
-    set = (index * UINT64_C(0x9e3779b97f4a7c15) >> 32) + level * 7;
-
-    return &nodes->slots[set % nodes->set_n * NODES_WAYS];
+    return &nodes->slots[(index + level * 7) % nodes->set_n * NODES_WAYS];
 }
 
 
@@ -331,6 +409,51 @@ nodes_find(ron_nodes_t *nodes, unsigned level, uint64_t index)
     }
 
     return NULL;
+}
+
+
+/*
+ * The slot that makes room.  A tile above level 0 has many others below it
+ * that come and go while it is needed now and then, so it ages slowly.
+ */
+
+static nodes_slot_t *
+nodes_victim(ron_nodes_t *nodes, unsigned level, uint64_t index)
+{
+    uint64_t       age, oldest;
+    nodes_slot_t  *slot, *set;
+
+    set = nodes_set(nodes, level, index);
+    slot = set;
+    oldest = 0;
+
+    for (unsigned i = 0; i < NODES_WAYS; i++) {
+        if (set[i].used == 0) {
+            return &set[i];
+        }
+
+        age = nodes->clock - set[i].used;
+
+        if (set[i].level != 0) {
+            age /= NODES_PATIENCE;
+        }
+
+        if (age > oldest) {
+            oldest = age;
+            slot = &set[i];
+        }
+    }
+
+    return slot;
+}
+
+
+/* The place of a tile's two halves. */
+
+static nodes_top_t *
+nodes_top(ron_nodes_t *nodes, uint64_t index)
+{
+    return &nodes->tops[index % nodes->top_n];
 }
 
 
@@ -357,6 +480,11 @@ nodes_fetch(ron_nodes_t *nodes, nodes_plan_t *plan, nodes_need_t **missing)
 
     for (uint32_t i = 0; i < plan->need_n && *missing == NULL; i++) {
         need = &plan->need[i];
+
+        if (need->height == NODES_FOLD) {
+            continue;
+        }
+
         level = need->height / NODES_HEIGHT;
         h = need->height % NODES_HEIGHT;
         tile = nodes_tile(need);
@@ -368,7 +496,7 @@ nodes_fetch(ron_nodes_t *nodes, nodes_plan_t *plan, nodes_need_t **missing)
             slot = nodes_find(nodes, level, tile);
         }
 
-        if (slot == NULL || (at + 1) << h > slot->width) {
+        if (slot == NULL || !nodes_there(slot, h, at)) {
             *missing = need;
 
         } else {
@@ -382,22 +510,38 @@ nodes_fetch(ron_nodes_t *nodes, nodes_plan_t *plan, nodes_need_t **missing)
 }
 
 
+static bool
+nodes_there(const nodes_slot_t *slot, unsigned h, uint64_t at)
+{
+    if ((at + 1) << h > slot->width) {
+        return false;
+    }
+
+    /* the halves themselves are, whichever was made */
+
+    return h == NODES_HEIGHT - 1
+           || (slot->made >> (at >> (NODES_HEIGHT - 1 - h)) & 1) != 0;
+}
+
+
 /* Brings in the tile of a node, as wide as `size` leaves make it. */
 
 static ron_status_t
-nodes_load(ron_nodes_t *nodes, const nodes_need_t *need, uint64_t size,
-    ron_tile_source_pt source, void *ctx)
+nodes_load(ron_nodes_t *nodes, const nodes_need_t *need, uint64_t leaf,
+    uint64_t size, ron_tile_source_pt source, void *ctx)
 {
     uint64_t       n;
     ron_tile_t    *tile;
     ron_status_t   rc;
+    nodes_made_t  *made;
 
-    tile = malloc(sizeof(ron_tile_t));
+    made = malloc(sizeof(nodes_made_t));
 
-    if (tile == NULL) {
+    if (made == NULL) {
         return RON_ENOMEM;
     }
 
+    tile = &made->tile;
     tile->level = need->height / NODES_HEIGHT;
     tile->index = nodes_tile(need);
     n = (size >> (tile->level * NODES_HEIGHT))
@@ -408,14 +552,15 @@ nodes_load(ron_nodes_t *nodes, const nodes_need_t *need, uint64_t size,
         rc = source(ctx, size, tile);
 
         if (rc == RON_OK) {
-            nodes_keep(nodes, tile);
+            nodes_make(nodes, leaf, made);
+            nodes_keep(nodes, made);
         }
 
     } else {
-        rc = nodes_grow_alone(nodes, tile, size, source, ctx);
+        rc = nodes_grow_alone(nodes, made, size, source, ctx);
     }
 
-    free(tile);
+    free(made);
 
     return rc;
 }
@@ -427,7 +572,7 @@ nodes_load(ron_nodes_t *nodes, const nodes_need_t *need, uint64_t size,
  */
 
 static ron_status_t
-nodes_grow_alone(ron_nodes_t *nodes, ron_tile_t *tile, uint64_t size,
+nodes_grow_alone(ron_nodes_t *nodes, nodes_made_t *made, uint64_t size,
     ron_tile_source_pt source, void *ctx)
 {
     bool          alone;
@@ -443,10 +588,11 @@ nodes_grow_alone(ron_nodes_t *nodes, ron_tile_t *tile, uint64_t size,
     nodes->growing = true;
     ron_mutex_unlock(nodes->lock);
 
-    rc = nodes_grow(nodes, tile, size, source, ctx);
+    rc = nodes_grow(nodes, &made->tile, size, source, ctx);
 
     if (rc == RON_OK) {
-        nodes_keep(nodes, tile);
+        nodes_make(nodes, 0, made);
+        nodes_keep(nodes, made);
     }
 
     if (alone) {
@@ -510,49 +656,128 @@ nodes_grow(ron_nodes_t *nodes, ron_tile_t *tile, uint64_t size,
 }
 
 
+/*
+ * The nodes over a tile; of one whose halves are known, those over the half
+ * that the leaf is in.
+ */
+
 static void
-nodes_keep(ron_nodes_t *nodes, const ron_tile_t *tile)
+nodes_make(ron_nodes_t *nodes, uint64_t leaf, nodes_made_t *made)
 {
-    nodes_body_t  *made;
-    nodes_slot_t  *slot, *set;
+    bool          known;
+    unsigned      first, width;
+    ron_hash_t   *from, *to, half[2];
+    nodes_top_t  *top;
 
-    made = malloc(sizeof(nodes_body_t));
+    first = 0;
+    width = made->tile.width;
+    made->made = NODES_WHOLE;
+    known = false;
 
-    if (made == NULL) {
-        return;
-    }
+    if (made->tile.level == 0 && width == RON_TILE_WIDTH) {
+        top = nodes_top(nodes, made->tile.index);
 
-    memcpy(made->hash, tile->hashes, tile->width * sizeof(ron_hash_t));
+        ron_mutex_lock(nodes->lock);
 
-    for (unsigned h = 1; h < NODES_HEIGHT; h++) {
-        ron_digest_nodes(nodes->digest, &made->hash[nodes_at(h - 1)],
-                         tile->width >> h, &made->hash[nodes_at(h)]);
-    }
-
-    ron_mutex_lock(nodes->lock);
-    slot = nodes_find(nodes, tile->level, tile->index);
-
-    if (slot == NULL) {
-        set = nodes_set(nodes, tile->level, tile->index);
-        slot = set;
-
-        for (unsigned i = 1; i < NODES_WAYS; i++) {
-            slot = set[i].used < slot->used ? &set[i] : slot;
+        if (top->tile == made->tile.index + 1) {
+            known = true;
+            half[0] = top->half[0];
+            half[1] = top->half[1];
         }
 
-        slot->width = 0;
+        ron_mutex_unlock(nodes->lock);
+    }
+
+    if (known) {
+        width = RON_TILE_WIDTH / 2;
+        first = (unsigned) leaf & width;
+        made->made = first == 0 ? 1 : 2;
+    }
+
+    from = made->tile.hashes;
+
+    for (unsigned h = 1; h < NODES_HEIGHT; h++) {
+        to = &made->above[nodes_at(h) - RON_TILE_WIDTH];
+        ron_digest_nodes(nodes->digest, from + (first >> (h - 1)), width >> h,
+                         to + (first >> h));
+        from = to;
+    }
+
+    if (known) {
+        from[0] = half[0];
+        from[1] = half[1];
+    }
+}
+
+
+static void
+nodes_keep(ron_nodes_t *nodes, const nodes_made_t *made)
+{
+    bool               other;
+    nodes_top_t       *top;
+    nodes_slot_t      *slot;
+    const ron_tile_t  *tile;
+
+    tile = &made->tile;
+
+    ron_mutex_lock(nodes->lock);
+
+    if (tile->level == 0 && tile->width == RON_TILE_WIDTH) {
+        top = nodes_top(nodes, tile->index);
+        top->tile = tile->index + 1;
+        top->half[0] = made->above[NODES_SLOT_N - 2 - RON_TILE_WIDTH];
+        top->half[1] = made->above[NODES_SLOT_N - 1 - RON_TILE_WIDTH];
+    }
+
+    slot = nodes_find(nodes, tile->level, tile->index);
+    other = (slot == NULL);
+
+    if (other) {
+        slot = nodes_victim(nodes, tile->level, tile->index);
     }
 
     /* another thread may have brought a wider one meanwhile */
 
-    if (slot->width < tile->width) {
+    if (other || slot->width <= tile->width || slot->made != NODES_WHOLE) {
+        other = other || slot->width != tile->width;
+        slot->made = (uint8_t) (other ? made->made : slot->made | made->made);
         slot->used = ++nodes->clock;
         slot->index = tile->index;
         slot->level = tile->level;
         slot->width = tile->width;
-        memcpy(nodes_hashes(nodes, slot), made, sizeof(nodes_body_t));
+        nodes_copy(nodes_hashes(nodes, slot), made);
     }
 
     ron_mutex_unlock(nodes->lock);
-    free(made);
+}
+
+
+/* What was made of it: all, or one half and the two nodes over both. */
+
+static void
+nodes_copy(ron_hash_t *to, const nodes_made_t *made)
+{
+    unsigned           first, n, at;
+    const ron_hash_t  *above;
+
+    above = made->above;
+
+    if (made->made == NODES_WHOLE) {
+        memcpy(to, made->tile.hashes, sizeof(made->tile.hashes));
+        memcpy(to + RON_TILE_WIDTH, above, sizeof(made->above));
+        return;
+    }
+
+    n = RON_TILE_WIDTH / 2;
+    first = made->made == 1 ? 0 : n;
+    memcpy(to + first, made->tile.hashes + first, n * sizeof(ron_hash_t));
+
+    for (unsigned h = 1; h < NODES_HEIGHT - 1; h++) {
+        at = nodes_at(h) + (first >> h);
+        memcpy(to + at, above + at - RON_TILE_WIDTH,
+               (n >> h) * sizeof(ron_hash_t));
+    }
+
+    at = NODES_SLOT_N - 2;
+    memcpy(to + at, above + at - RON_TILE_WIDTH, 2 * sizeof(ron_hash_t));
 }

@@ -9,8 +9,20 @@
  * the edge grow by what is new.
  *
  *     slot    level, index, width; 256 hashes, and 128, 64, ... 2 nodes
+ *     top     index; the roots of both halves of a tile of level 0
  *
- * Slots are in sets of eight, the least recently used of a set makes room.
+ * Slots are in sets of eight.  The least recently used of a set makes room,
+ * and those above level 0 age slowly: a proof out of a tile that is not there
+ * still needs all those above it.
+ *
+ * A ledger has many more tiles than slots, but not than tops, which are 72
+ * bytes each.  With its top, only the half of a tile that a leaf is in has to
+ * be made, and the nodes over the other half are left out of its slot until
+ * they are asked for.  Half of the memory is slots, half is tops.
+ *
+ * What the peaks of a size fold to is kept for the last size: the root, and
+ * the only node of a path that is not complete.
+ *
  * What is committed never changes, so nothing is ever invalidated: a partial
  * tile is good for every tree whose part of it is not wider.
  *
@@ -28,7 +40,7 @@
 typedef struct ron_nodes_s  ron_nodes_t;
 
 
-/* About `ram` bytes, at least eight slots (130 KiB). */
+/* About `ram` bytes, at least eight slots and a top (130 KiB). */
 ron_status_t ron_nodes_create(ron_digest_t digest, size_t ram,
     ron_nodes_t **nodes);
 void ron_nodes_free(ron_nodes_t *nodes);

@@ -208,6 +208,92 @@ test_memory(void)
 }
 
 
+static bool
+remembered(ron_nodes_t *nodes, uint64_t index, uint64_t size)
+{
+    ron_hash_t   leaf, root;
+    ron_proof_t  proof;
+
+    return ron_nodes_inclusion(nodes, index, size, NULL, NULL, &leaf, &root,
+                               &proof) == RON_OK;
+}
+
+
+/* Eight slots, so that tiles go soon; but their halves are remembered. */
+
+static void
+test_halves(void)
+{
+    bool          same_after;
+    ron_nodes_t  *nodes;
+
+    RON_ASSERT(ron_nodes_create(digest, 200 << 10, &nodes) == RON_OK);
+
+    ok(same(nodes, 10, 100000), "a tile that was never seen");
+    ok(remembered(nodes, 200, 100000), "is made as a whole");
+
+    for (uint64_t i = 0; i < 20; i++) {
+        RON_ASSERT(same(nodes, (10 + i) * RON_TILE_WIDTH, 100000));
+    }
+
+    ok(!remembered(nodes, 10, 100000), "it makes room for others");
+
+    asked = 0;
+    ok(same(nodes, 10, 100000), "and comes back");
+    is_u64(asked, 1, "with one tile");
+    ok(remembered(nodes, 127, 100000), "its half that was asked for");
+    ok(!remembered(nodes, 128, 100000), "and not the other one");
+
+    same_after = same(nodes, 127, 129) && same(nodes, 128, 129)
+                 && same(nodes, 200, 201) && same(nodes, 20, 21);
+    ok(same_after, "trees that end within it");
+
+    RON_ASSERT(same(nodes, 99999, 100000));
+    asked = 0;
+    ok(same(nodes, 200, 100000), "the other half");
+    ok(same(nodes, 20, 100000), "and the first one");
+    ok(remembered(nodes, 10, 100000) && remembered(nodes, 255, 100000),
+       "are both there then");
+    is_u64(asked, 2, "which takes a tile each");
+
+    ron_nodes_free(nodes);
+}
+
+
+/* Tiles of level 0 come and go, those above them stay for longer. */
+
+static void
+test_levels(void)
+{
+    ron_nodes_t  *nodes;
+
+    RON_ASSERT(ron_nodes_create(digest, 200 << 10, &nodes) == RON_OK);
+
+    RON_ASSERT(same(nodes, 0, 131072) && same(nodes, 70000, 131072));
+
+    for (uint64_t i = 1; i < 50; i++) {
+        RON_ASSERT(same(nodes, i * RON_TILE_WIDTH, 131072));
+    }
+
+    asked = 0;
+    ok(same(nodes, 70000, 131072), "after 49 others below another tile");
+    is_u64(asked, 1, "a proof takes no tile but its own");
+
+    for (uint64_t i = 0; i < 300; i++) {
+        RON_ASSERT(same(nodes, i % 6 * RON_TILE_WIDTH, 131072));
+    }
+
+    asked = 0;
+
+    for (uint64_t i = 0; i < 6; i++) {
+        RON_ASSERT(same(nodes, i * RON_TILE_WIDTH, 131072));
+    }
+
+    is_u64(asked, 0, "unless nobody wants it any more");
+    ron_nodes_free(nodes);
+}
+
+
 typedef struct {
     ron_nodes_t  *nodes;
     uint64_t      first;
@@ -262,7 +348,10 @@ main(void)
 
     test_against_tiles(32 << 20, "everything fits");
     test_against_tiles(1, "eight slots");
+    test_against_tiles(200 << 10, "eight slots, and every tile's halves");
     test_memory();
+    test_halves();
+    test_levels();
     test_threads();
 
     for (unsigned l = 0; l < LEVELS; l++) {
