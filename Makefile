@@ -92,7 +92,7 @@ LOCK_CHECK ?=
 AGAIN      ?=
 AGAIN_OBJ  := $(BUILD)/t/bench/again.o
 AGAIN_LIBS := $(abspath $(AGAIN_OBJ)) \
-              $(addprefix -Wl$(comma)--wrap=ron_,digest_leaf digest_node \
+              $(addprefix -Wl$(comma)--wrap=ron_,digest_leaf digest_leaves digest_node \
                 digest_nodes blake3 blake3_update blake3_final note_sign)
 
 RONCTL   := $(if $(CTL_SRC),$(BUILD)/ronctl)

@@ -48,6 +48,20 @@ RON_AGAIN_FUNCTION(void, ron_digest_leaf, ron_digest_t digest,
 }
 
 
+RON_AGAIN_FUNCTION(void, ron_digest_leaves, ron_digest_t digest,
+    const ron_str_t *entries, size_t n, ron_hash_t *out)
+{
+    bool  inside;
+
+    ron_again(__real_ron_digest_leaves(digest, entries, n, out));
+
+    inside = ron_again_inside;
+    ron_again_inside = true;
+    __real_ron_digest_leaves(digest, entries, n, out);
+    ron_again_inside = inside;
+}
+
+
 /* `out` may be one of those that it is made of. */
 
 RON_AGAIN_FUNCTION(void, ron_digest_node, ron_digest_t digest,
