@@ -261,12 +261,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     fuzz_t   f = { data, data + len };
     uint8_t  what;
 
-    if (doc.keep == 0) {
-        ron_json_doc_init(&doc, 0);
-        ron_buf_init(&one, 0);
-        ron_buf_init(&two, 0);
-    }
-
     what = fuzz_u8(&f);
 
     switch (what % 3) {
