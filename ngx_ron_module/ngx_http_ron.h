@@ -228,7 +228,8 @@ void ngx_http_ron_checks_until(ngx_http_ron_ctx_t *ctx, uint64_t now_us);
  * phase.  The entry is the one that was asked for, the outcome has its seq;
  * the receipt names it for a wallet.
  */
-void ngx_http_ron_trace_begin(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx);
+void ngx_http_ron_trace_begin(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    uint64_t spent);
 void ngx_http_ron_trace_sent(ngx_http_ron_ctx_t *ctx);
 void ngx_http_ron_trace_entry(ngx_http_ron_ctx_t *ctx, ron_str_t id);
 void ngx_http_ron_trace_outcome(ngx_http_ron_ctx_t *ctx,

@@ -19,7 +19,8 @@ static void ngx_http_ron_ctx_headers(ngx_http_request_t *r,
 static ngx_int_t ngx_http_ron_ctx_corr(ngx_http_request_t *r,
     ngx_http_ron_ctx_t *ctx, ngx_str_t *given);
 static void ngx_http_ron_ctx_deadline(ngx_http_request_t *r,
-    ngx_http_ron_ctx_t *ctx);
+    ngx_http_ron_ctx_t *ctx, uint64_t spent);
+static uint64_t ngx_http_ron_spent(ngx_http_request_t *r);
 static void ngx_http_ron_ctx_cleanup(void *data);
 static void ngx_http_ron_health_beat(ron_api_health_t *h, uint64_t now_us);
 static void ngx_http_ron_body(ngx_http_request_t *r);
@@ -83,6 +84,7 @@ ngx_http_ron_scratch(void)
 ngx_http_ron_ctx_t *
 ngx_http_ron_get_ctx(ngx_http_request_t *r)
 {
+    uint64_t             spent;
     ngx_pool_cleanup_t  *cln;
     ngx_http_ron_ctx_t  *ctx;
 
@@ -108,8 +110,10 @@ ngx_http_ron_get_ctx(ngx_http_request_t *r)
         return NULL;
     }
 
-    ngx_http_ron_ctx_deadline(r, ctx);
-    ngx_http_ron_trace_begin(r, ctx);
+    spent = ngx_http_ron_spent(r);
+
+    ngx_http_ron_ctx_deadline(r, ctx, spent);
+    ngx_http_ron_trace_begin(r, ctx, spent);
 
     cln->handler = ngx_http_ron_ctx_cleanup;
 
@@ -265,10 +269,10 @@ ngx_http_ron_ctx_corr(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
 /* The client may have less patience than we have, and never more. */
 
 static void
-ngx_http_ron_ctx_deadline(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
+ngx_http_ron_ctx_deadline(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    uint64_t spent)
 {
-    uint64_t                  s, spent, limit;
-    ngx_time_t               *tp;
+    uint64_t                  s, limit;
     ngx_http_ron_loc_conf_t  *rlcf;
 
     rlcf = ngx_http_get_module_loc_conf(r, ngx_http_ron_module);
@@ -285,12 +289,24 @@ ngx_http_ron_ctx_deadline(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
         }
     }
 
-    tp = ngx_timeofday();
-    spent = (tp->sec - r->start_sec) * 1000 + (tp->msec - r->start_msec);
     limit = spent < limit ? limit - spent : 0;
 
     ctx->begin_us = ron_clock_mono_us();
     ctx->deadline_us = ctx->begin_us + limit * 1000;
+}
+
+
+/* For how many ms its header has been coming. */
+
+static uint64_t
+ngx_http_ron_spent(ngx_http_request_t *r)
+{
+    ngx_time_t  *tp;
+
+    tp = ngx_timeofday();
+
+    return (uint64_t) (tp->sec - r->start_sec) * 1000
+           + (tp->msec - r->start_msec);
 }
 
 

@@ -30,11 +30,11 @@ static const char  *ngx_http_ron_trace_routes[] = {
 
 
 void
-ngx_http_ron_trace_begin(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
+ngx_http_ron_trace_begin(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
+    uint64_t spent)
 {
     uint8_t               trace[RON_TRACE_ID_LEN], parent[RON_SPAN_ID_LEN];
     uint32_t              share;
-    ngx_time_t           *tp;
     ngx_uint_t            known, sampled;
     ron_trace_request_t  *q;
 
@@ -81,12 +81,9 @@ ngx_http_ron_trace_begin(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 
     ngx_http_ron_trace_random(q->span, RON_SPAN_ID_LEN);
 
-    tp = ngx_timeofday();
+    /* the reading of the clock that its checks begin with */
 
-    q->begin_us = ron_clock_mono_us()
-                  - ((uint64_t) (tp->sec - r->start_sec) * 1000
-                     + (tp->msec - r->start_msec))
-                    * 1000;
+    q->begin_us = ctx->begin_us - spent * 1000;
 
     ctx->trace = q;
 }
