@@ -222,7 +222,7 @@ deps:
 
 test: deps                   ## every test; T=t/foo.t for one
 	@$(MAKE) --no-print-directory $(SPREAD) all chaos-build sim-build
-	@$(PROVE) $(T)
+	@$(if $(CI),tools/prove.sh) $(PROVE) $(T)
 
 check:                       ## warnings, static analysis, layout, lint
 	@tools/deps.sh build test check
