@@ -162,6 +162,7 @@ ngx_http_ron_bus_stream(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     }
 
     e.type = RON_API_BUS_HELLO;
+    e.us = ron_clock_mono_us();
     e.joined = (said == NGX_OK && joined == RON_OK);
 
     ngx_ron_bus_key((ngx_cycle_t *) ngx_cycle, &key);

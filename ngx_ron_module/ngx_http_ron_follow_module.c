@@ -12,10 +12,11 @@
  * tick's, which may be cancelled, and the connection is idle for NGINX, so a
  * worker that is to leave closes it and goes.
  *
- * Clocks of two machines: a beat says when the ledger lived by its own clock,
- * and the smallest difference to ours that was seen is that of the beat that
- * was on its way for the shortest time.  A beat that lay in a socket looks as
- * old as it is.  The difference may creep, as clocks do, by a thousandth.
+ * Clocks of two machines: a beat says when the ledger lived by its own clock.
+ * The hello says what that clock was when it was written, which was after we
+ * had asked for it: with that difference a beat never looks younger than it
+ * is, however long it was on its way.  The difference shrinks by a thousandth
+ * of the time that went by, for clocks creep, so once a minute we ask again.
  */
 
 #include "ngx_http_ron_limit.h"
@@ -41,8 +42,8 @@ typedef struct {
     ngx_cycle_t            *cycle;
 
     uint64_t                seq;        /* followed up to here */
-    int64_t                 offset;     /* of the ledger's clock, us */
-    uint64_t                offset_us;  /* of ours, when it was seen */
+    uint64_t                asked_us;   /* of our clock, */
+    uint64_t                hello_us;   /* and after it of the ledger's */
     ngx_msec_t              heard;
     ngx_msec_t              retry;
     ngx_msec_t              pause;
@@ -53,7 +54,6 @@ typedef struct {
     ron_api_bus_reader_t    reader;
 
     unsigned                live:1;     /* hello was said */
-    unsigned                offset_known:1;
     unsigned                refused:1;
     unsigned                said:1;     /* that it does not work */
 } ngx_http_ron_follow_t;
@@ -359,6 +359,16 @@ ngx_http_ron_follow_tick(ngx_event_t *ev)
             ngx_http_ron_follow_connect(f);
         }
 
+    } else if (f->live
+               && ngx_ron_now() - f->asked_us / 1000
+                  > ron_timeout_info(RON_TIMEOUT_BUS_CLOCK)->ms)
+    {
+        /* the clocks are compared anew, with the same server */
+
+        f->turn--;
+        ngx_http_ron_follow_close(f);
+        ngx_http_ron_follow_connect(f);
+
     } else {
         silent = ngx_current_msec - f->heard;
 
@@ -387,7 +397,6 @@ ngx_http_ron_follow_connect(ngx_http_ron_follow_t *f)
     f->sent = 0;
     f->live = 0;
     f->refused = 0;
-    f->offset_known = 0;
 
     if (ngx_http_ron_follow_peer(f) != NGX_OK
         || ngx_http_ron_follow_request(f) != NGX_OK)
@@ -543,6 +552,10 @@ ngx_http_ron_follow_write(ngx_event_t *ev)
     c = ev->data;
     f = c->data;
 
+    if (f->sent == 0) {
+        f->asked_us = ron_clock_mono_us();
+    }
+
     while (f->sent < f->request.len) {
 
         n = c->send(c, f->request.data + f->sent, f->request.len - f->sent);
@@ -660,7 +673,7 @@ ngx_http_ron_follow_event(ngx_http_ron_follow_t *f, ron_api_bus_event_t *e)
         return NGX_OK;
 
     case RON_API_BUS_BEAT:
-        if (e->seq != f->seq || e->us > INT64_MAX) {
+        if (e->seq != f->seq) {
             return NGX_ERROR;
         }
 
@@ -698,6 +711,7 @@ ngx_http_ron_follow_hello(ngx_http_ron_follow_t *f, ron_api_bus_event_t *e)
     ron_bus_own(f->bus, &f->key);
 
     f->seq = e->seq;
+    f->hello_us = e->us;
     f->live = 1;
     f->pause = NGX_HTTP_RON_FOLLOW_FIRST;
 
@@ -732,26 +746,15 @@ ngx_http_ron_follow_lost(ngx_http_ron_follow_t *f, ron_api_bus_event_t *e,
 static void
 ngx_http_ron_follow_beat(ngx_http_ron_follow_t *f, ron_api_bus_event_t *e)
 {
-    int64_t   offset;
-    uint64_t  now, at;
+    int64_t  at, now;
 
-    now = ron_clock_mono_us();
-    offset = (int64_t) now - (int64_t) e->us;
+    now = (int64_t) ron_clock_mono_us();
+    at = (int64_t) f->asked_us + (int64_t) e->us - (int64_t) f->hello_us
+         - (now - (int64_t) f->asked_us) / 1000;
 
-    if (f->offset_known) {
-        f->offset += (int64_t) ((now - f->offset_us) / 1000);
+    if (at > 0) {
+        ron_bus_beat(f->bus, e->seq, (uint64_t) ngx_min(at, now));
     }
-
-    if (!f->offset_known || offset < f->offset) {
-        f->offset = offset;
-    }
-
-    f->offset_known = 1;
-    f->offset_us = now;
-
-    at = (uint64_t) ((int64_t) e->us + f->offset);
-
-    ron_bus_beat(f->bus, e->seq, ngx_min(at, now));
 }
 
 

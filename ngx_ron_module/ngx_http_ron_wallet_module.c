@@ -703,8 +703,8 @@ ngx_http_ron_wallet_cached(ngx_http_request_t *r, ron_str_t account,
         && beat.generation
         && now_us + NGX_HTTP_RON_WALLET_AHEAD >= beat.beat_us)
     {
-        c->silent = now_us > beat.beat_us ? (now_us - beat.beat_us) / 1000
-                                          : 0;
+        c->silent = now_us > beat.beat_us
+                    ? (now_us - beat.beat_us + 999) / 1000 : 0;
         running = beat.state == RON_STATE_RUNNING;
         c->foreign = c->foreign
                      && beat.pid != (uint64_t) ngx_ron_ipc_helper();

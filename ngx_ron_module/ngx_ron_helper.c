@@ -744,6 +744,7 @@ ngx_ron_helper_balance(const ron_zone_t *zone, const ron_balance_t *balance,
 static void
 ngx_ron_helper_publish(void)
 {
+    uint64_t             now_us;
     ngx_uint_t           due;
     ron_beat_t           beat;
     ron_zone_t          *zone;
@@ -757,13 +758,16 @@ ngx_ron_helper_publish(void)
         return;
     }
 
+    /* the time first: what it lacks of later commits is not of that time */
+
+    now_us = ron_clock_mono_us();
     ron_service_stat(ngx_ron_helper_service, &stat);
 
     if ((stat.state == RON_STATE_STARTING
          || stat.state == RON_STATE_FOLLOWING)
         && ron_zone_beat_read(zone, &beat) == RON_OK
         && beat.pid != (uint64_t) ngx_pid
-        && ron_clock_mono_us() - beat.beat_us < NGX_RON_STALE_US)
+        && beat.beat_us + NGX_RON_STALE_US > now_us)
     {
         return;
     }
@@ -773,7 +777,7 @@ ngx_ron_helper_publish(void)
     beat.state = stat.state;
     beat.generation = rcf->generation;
     beat.pid = ngx_pid;
-    beat.beat_us = ron_clock_mono_us();
+    beat.beat_us = now_us;
     beat.sync_since_us = stat.sync_since_us;
     beat.seq = stat.seq;
     beat.committed_ms = stat.committed_ms;

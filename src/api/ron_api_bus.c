@@ -53,10 +53,11 @@ ron_api_bus_put(ron_buf_t *out, const ron_api_bus_event_t *event)
     ron_buf_put_cstr(out, "\ndata: {");
     ron_json_put_member_u64(out, ron_str("seq"), event->seq);
 
-    if (event->type == RON_API_BUS_BEAT) {
+    if (event->type == RON_API_BUS_HELLO || event->type == RON_API_BUS_BEAT) {
         ron_json_put_member_u64(out, ron_str("us"), event->us);
+    }
 
-    } else {
+    if (event->type != RON_API_BUS_BEAT) {
         ron_api_bus_hex(out, ron_str("root"), event->root.b, RON_HASH_LEN);
     }
 
@@ -242,8 +243,14 @@ ron_api_bus_data(ron_json_doc_t *doc, ron_str_t text,
         return RON_EINVAL;
     }
 
+    if ((event->type == RON_API_BUS_HELLO || event->type == RON_API_BUS_BEAT)
+        && ron_api_bus_member(o, ron_str("us"), &event->us) != RON_OK)
+    {
+        return RON_EINVAL;
+    }
+
     if (event->type == RON_API_BUS_BEAT) {
-        return ron_api_bus_member(o, ron_str("us"), &event->us);
+        return RON_OK;
     }
 
     if (ron_api_bus_bytes(o, ron_str("root"), event->root.b, RON_HASH_LEN)

@@ -3,7 +3,8 @@
  * The ledger's bus between servers, GET /ledger/bus: server-sent events.
  *
  *     event: hello
- *     data: {"seq":41,"root":"<64 hex>","check":"<16 hex>","joined":true}
+ *     data: {"seq":41,"us":123450000,"root":"<64 hex>","check":"<16 hex>",
+ *            "joined":true}
  *
  *     event: commit
  *     id: 42
@@ -16,7 +17,8 @@
  *     data: {"lost":7,"seq":49,"root":"<64 hex>"}
  *
  * `touched` is a filter of accounts (ron_zone_bus.h), `us` the sender's
- * monotonic time at which the ledger lived and had nothing newer than `seq`.
+ * monotonic time: of the hello, and of a beat that at which the ledger lived
+ * and had nothing newer than `seq`.
  */
 
 #ifndef RON_API_BUS_H

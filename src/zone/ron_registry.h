@@ -114,6 +114,8 @@
       "until a dead listener to a remote ledger's bus is replaced")           \
     X(BUS_SILENCE, "bus_silence", 3000,                                       \
       "a remote ledger's bus that says nothing at all")                       \
+    X(BUS_CLOCK, "bus_clock", 60000,                                          \
+      "before its clock is compared with ours again")                         \
     X(TRANSIT, "transit", 1000,                                               \
       "a request on its way, before an unknown outcome is final")             \
     X(EPISODE, "episode", 5000,                                               \

@@ -521,7 +521,8 @@ ron_bus_get(const ron_bus_t *bus, const ron_bus_key_t *key,
     }
 
     old = is->balance.as_of_ms;
-    is->stale_ms = now_us / 1000 > old ? now_us / 1000 - old : 0;
+    is->stale_ms = now_us > old * 1000 ? (now_us - old * 1000 + 999) / 1000
+                                       : 0;
 
     /* the beat first: what the ring has then covers its head */
 
@@ -546,7 +547,9 @@ ron_bus_get(const ron_bus_t *bus, const ron_bus_key_t *key,
         return RON_OK;
     }
 
-    silent = (now_us - beat.beat_us) / 1000;
+    /* never younger than it is */
+
+    silent = (now_us - beat.beat_us + 999) / 1000;
 
     if (silent >= is->stale_ms) {
         return RON_OK;

@@ -208,10 +208,11 @@ fuzz_event(fuzz_t *f)
         e.type = RON_API_BUS_HELLO + fuzz_below(f, 4);
         e.seq = fuzz_int(f, 8) & RON_SEQ_MAX;
 
-        if (e.type == RON_API_BUS_BEAT) {
+        if (e.type == RON_API_BUS_HELLO || e.type == RON_API_BUS_BEAT) {
             e.us = fuzz_int(f, 8) & RON_SEQ_MAX;
+        }
 
-        } else {
+        if (e.type != RON_API_BUS_BEAT) {
             fuzz_fill(f, e.root.b, RON_HASH_LEN);
         }
 

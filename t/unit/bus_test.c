@@ -540,6 +540,7 @@ test_text(void)
 
     events[0].type = RON_API_BUS_HELLO;
     events[0].seq = 41;
+    events[0].us = UINT64_C(9007199254740991);
     events[0].joined = true;
     memcpy(events[0].check, "\x01\x02\xff\x00\x10\x20\x30\x40", 8);
     events[1].type = RON_API_BUS_COMMIT;
@@ -619,8 +620,11 @@ test_bad_text(void)
         "event: commit\ndata: {\"seq\":1,\"count\":2,\"root\":\"00\","
             "\"touched\":\"00\"}\n\n",
         "event: lagged\ndata: {\"seq\":1,\"lost\":2}\n\n",
-        "event: hello\ndata: {\"seq\":1,\"root\":\"\",\"check\":\"\","
+        "event: hello\ndata: {\"seq\":1,\"us\":1,\"root\":\"\",\"check\":\"\","
             "\"joined\":1}\n\n",
+        "event: hello\ndata: {\"seq\":1,\"root\":"
+            "\"0000000000000000000000000000000000000000000000000000000000000000\""
+            ",\"check\":\"0000000000000000\",\"joined\":true}\n\n",
         longer
     };
 
