@@ -38,7 +38,6 @@ ngx_int_t
 ngx_http_ron_nonce_ask(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     const ron_unit_t *unit)
 {
-    uint64_t             now_ms;
     ron_zone_t           zone;
     const ron_entry_t   *e;
     ron_zone_balance_t   balance;
@@ -60,15 +59,14 @@ ngx_http_ron_nonce_ask(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
         == RON_OK)
     {
         ctx->nonce = e->nonce;
+        ron_zone_nonce_near(&zone, &ctx->nonce_account, e->nonce);
         return NGX_OK;
     }
 
-    now_ms = ron_clock_wall_ms();
-
     if (!ron_zone_nonce_taken(&zone, &ctx->nonce_account, e->nonce,
-                              unit->key, now_ms)
+                              unit->key)
         || ron_zone_balance_get(&zone, e->account, e->asset, &balance,
-                                now_ms)
+                                ron_clock_wall_ms())
            != RON_OK
         || balance.nonce < e->nonce)
     {
@@ -114,10 +112,7 @@ void
 ngx_http_ron_nonce_tell(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
     const ron_outcome_t *outcome, const ron_entry_t *e)
 {
-    uint64_t         now_ms;
-    ron_zone_t       zone;
-    ngx_time_t      *tp;
-    ngx_ron_conf_t  *rcf;
+    ron_zone_t  zone;
 
     if (ctx->nonce == 0 || !ngx_http_ron_nonce_zone(r, &zone)) {
         return;
@@ -141,10 +136,5 @@ ngx_http_ron_nonce_tell(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx,
         return;
     }
 
-    rcf = ngx_ron_get_conf((ngx_cycle_t *) ngx_cycle);
-    tp = ngx_timeofday();
-    now_ms = (uint64_t) tp->sec * 1000 + tp->msec;
-
-    ron_zone_nonce_note(&zone, &ctx->nonce_account, e->nonce, e->key,
-                        now_ms + rcf->key_ttl, now_ms);
+    ron_zone_nonce_note(&zone, &ctx->nonce_account, e->nonce, e->key);
 }

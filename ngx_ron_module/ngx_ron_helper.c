@@ -578,7 +578,7 @@ ngx_ron_helper_on_state(void *ctx, ron_life_t state, const char *reason)
     if (zone && state == RON_STATE_RUNNING && !ngx_ron_helper_wiped) {
         ngx_ron_helper_wiped = 1;
         ron_zone_balances_wipe(zone);
-        ron_zone_cache_wipe(zone, RON_CACHE_IDEM);
+        ron_zone_notes_wipe(zone);
     }
 }
 

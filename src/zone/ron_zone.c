@@ -6,7 +6,7 @@
  *     48    secret of the keys
  *     64    admitted to ingress | padding to a cache line
  *     128   admitted to work | padding, and so on, a line each
- *     448   epoch of the balance, token and idem caches
+ *     448   epochs of balances and of notes
  *     512   areas, each 64-byte aligned
  *
  * A process slot is one cache line: owner's pid, what it has admitted.
@@ -43,9 +43,8 @@ _Static_assert(RON_SLOT_ADMIT + RON_ADMIT_N <= RON_ZONE_LINE,
                "a slot is one line");
 
 /* Shares of what is left behind the fixed areas, in 64ths. */
-#define RON_SHARE_BALANCES  24
-#define RON_SHARE_IDEM      24
-#define RON_SHARE_TOKENS    6
+#define RON_SHARE_BALANCES  50
+#define RON_SHARE_NOTES     4
 #define RON_SHARE_NONCES    5
 #define RON_SHARE_RATES     5
 
@@ -112,27 +111,21 @@ ron_zone_layout(void *region, size_t len, ron_zone_t *zone)
 
     zone->balance_buckets = rest * RON_SHARE_BALANCES
                             / (RON_BALANCE_WORDS * 8 * RON_ZONE_WAYS);
-    zone->idem_buckets = rest * RON_SHARE_IDEM
-                         / (RON_IDEM_WORDS * 8 * RON_ZONE_WAYS);
-    zone->token_buckets = rest * RON_SHARE_TOKENS
-                          / (RON_TOKEN_WORDS * 8 * RON_ZONE_WAYS);
+    zone->note_buckets = rest * RON_SHARE_NOTES / (RON_NOTE_WORDS * 8);
     zone->nonce_buckets = rest * RON_SHARE_NONCES
                           / (RON_PAIR_WORDS * 8 * RON_ZONE_SHARDS);
     zone->rate_buckets = rest * RON_SHARE_RATES / (RON_PAIR_WORDS * 8);
 
     zone->balances = ron_zone_take(&at, zone->balance_buckets
                                         * RON_BALANCE_WORDS * RON_ZONE_WAYS);
-    zone->idem = ron_zone_take(&at, zone->idem_buckets * RON_IDEM_WORDS
-                                    * RON_ZONE_WAYS);
-    zone->tokens = ron_zone_take(&at, zone->token_buckets * RON_TOKEN_WORDS
-                                      * RON_ZONE_WAYS);
+    zone->notes = ron_zone_take(&at, zone->note_buckets * RON_NOTE_WORDS);
     zone->nonces = ron_zone_take(&at, zone->nonce_buckets * RON_PAIR_WORDS
                                       * RON_ZONE_SHARDS);
     zone->rates = ron_zone_take(&at, zone->rate_buckets * RON_PAIR_WORDS);
 
     RON_ASSERT(at <= len && zone->balance_buckets > 0
-               && zone->idem_buckets > 0 && zone->token_buckets > 0
-               && zone->nonce_buckets > 0 && zone->rate_buckets > 0);
+               && zone->note_buckets > 0 && zone->nonce_buckets > 0
+               && zone->rate_buckets > 0);
 
     return RON_OK;
 }
@@ -143,9 +136,9 @@ ron_zone_layout_sum(const ron_zone_t *zone)
 {
     const uint64_t  facts[] = {
         zone->len, zone->beat, zone->slots, zone->metrics, zone->breakers,
-        zone->rings, zone->balances, zone->idem, zone->tokens, zone->nonces,
-        zone->rates, zone->balance_buckets, zone->idem_buckets,
-        zone->token_buckets, zone->nonce_buckets, zone->rate_buckets,
+        zone->rings, zone->balances, zone->notes, zone->nonces, zone->rates,
+        zone->balance_buckets, zone->note_buckets, zone->nonce_buckets,
+        zone->rate_buckets,
         RON_ZONE_SLOTS, RON_ZONE_BLOCK, RON_EVENT_WORDS,
         ron_metrics_signature()
     };

@@ -44,14 +44,12 @@
 #include "ron_registry.h"
 
 
-#define RON_ZONE_VERSION      5
+#define RON_ZONE_VERSION      6
 #define RON_ZONE_SLOTS        128
 #define RON_ZONE_SLOT_NONE    UINT32_MAX
 #define RON_ZONE_MIN          (8 * 1024 * 1024)
 #define RON_ZONE_EVENTS       1024
 #define RON_ZONE_EVENT_MAX    224
-#define RON_ZONE_TOKEN_MAX    448
-#define RON_ZONE_IDEM_MAX     704
 #define RON_ZONE_SHARDS       64
 #define RON_ZONE_BREAKERS     32
 #define RON_ZONE_NAME_MAX     32
@@ -69,13 +67,11 @@ typedef struct {
     size_t    breakers;
     size_t    rings;
     size_t    balances;
-    size_t    idem;
-    size_t    tokens;
+    size_t    notes;
     size_t    nonces;
     size_t    rates;
     uint64_t  balance_buckets;
-    uint64_t  idem_buckets;
-    uint64_t  token_buckets;
+    uint64_t  note_buckets;
     uint64_t  nonce_buckets;            /* a shard's */
     uint64_t  rate_buckets;
     uint64_t  shards;                   /* of nonces; 0: RON_ZONE_SHARDS */
@@ -218,24 +214,6 @@ ron_status_t ron_zone_balance_get(const ron_zone_t *zone, ron_str_t account,
 /* A new writer: what an earlier one left must not be believed. */
 void ron_zone_balances_wipe(const ron_zone_t *zone);
 
-/*
- * Opaque values with a time to live, written by any process: verified tokens
- * (60 s at most), and what ron_zone_nonce_note() keeps.  RON_ERANGE: longer
- * than the area's *_MAX.  get copies into `buf`.
- */
-typedef enum {
-    RON_CACHE_TOKEN = 0,
-    RON_CACHE_IDEM
-} ron_cache_t;
-
-ron_status_t ron_zone_cache_put(const ron_zone_t *zone, ron_cache_t cache,
-    const ron_zone_key_t *key, ron_str_t value, uint64_t expires_ms,
-    uint64_t now_ms);
-ron_status_t ron_zone_cache_get(const ron_zone_t *zone, ron_cache_t cache,
-    const ron_zone_key_t *key, uint8_t *buf, size_t buf_len, size_t *len,
-    uint64_t now_ms);
-void ron_zone_cache_wipe(const ron_zone_t *zone, ron_cache_t cache);
-
 
 /* ---- nonces: an early hint, never an authority -------------------------- */
 
@@ -267,14 +245,22 @@ void ron_zone_nonce_commit(const ron_zone_t *zone, const ron_zone_nonce_t *n,
     uint64_t nonce);
 
 /*
- * Keeps under which idempotency key a nonce is durable.
- * ron_zone_nonce_taken(): it is, and the key was another one; so this request
- * is no replay, and cannot be accepted.  False when that is not certain.
+ * Keeps under which idempotency key a nonce is durable, as long as there is
+ * room.  ron_zone_nonce_taken(): it is, and the key was another one; so this
+ * request is no replay, and cannot be accepted.  False when that is not
+ * certain.
  */
 void ron_zone_nonce_note(const ron_zone_t *zone, const ron_zone_nonce_t *n,
-    uint64_t nonce, ron_str_t key, uint64_t expires_ms, uint64_t now_ms);
+    uint64_t nonce, ron_str_t key);
 bool ron_zone_nonce_taken(const ron_zone_t *zone, const ron_zone_nonce_t *n,
-    uint64_t nonce, ron_str_t key, uint64_t now_ms);
+    uint64_t nonce, ron_str_t key);
+
+/* The note of this nonce will be written: its memory is asked for. */
+void ron_zone_nonce_near(const ron_zone_t *zone, const ron_zone_nonce_t *n,
+    uint64_t nonce);
+
+/* A new writer: what it has may be another ledger. */
+void ron_zone_notes_wipe(const ron_zone_t *zone);
 
 
 /* ---- rate limits -------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include "ron_zone_layout.h"
 
 
-#define RON_BUS_MAGIC    UINT64_C(0x3173756272656e6f)
+#define RON_BUS_MAGIC    UINT64_C(0x3273756272656e6f)
 #define RON_BUS_HEADER   512
 
 /* words of the header, where ron_zone.c has no secret and no epoch */

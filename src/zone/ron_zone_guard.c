@@ -5,6 +5,7 @@
  * generous or a little too strict, once.
  *
  *     nonces, rates   buckets of eight pairs (tag, value)
+ *     notes           buckets of four pairs (tag xor value, value)
  *     breaker         0      64-bit hash of its name, 0: free
  *                     1      state word
  *                     4-7    its name, for people
@@ -42,9 +43,9 @@ typedef struct {
 static uint64_t ron_zone_mix(uint64_t x);
 static ron_word_t *ron_zone_nonce_pair(const ron_zone_t *zone,
     const ron_zone_nonce_t *n);
-static void ron_zone_nonce_place(const ron_zone_nonce_t *n, uint64_t nonce,
-    ron_zone_key_t *place);
-static uint64_t ron_zone_nonce_word(ron_str_t key);
+static ron_word_t *ron_zone_note(const ron_zone_t *zone,
+    const ron_zone_nonce_t *n, uint64_t nonce, uint64_t *tag);
+static uint64_t ron_zone_note_word(ron_str_t key);
 static ron_word_t *ron_zone_pair(ron_word_t *bucket, uint64_t tag);
 static ron_word_t *ron_zone_breaker_words(const ron_zone_t *zone,
     uint32_t breaker);
@@ -195,29 +196,37 @@ ron_zone_nonce_commit(const ron_zone_t *zone, const ron_zone_nonce_t *n,
 }
 
 
-/* Where the note of one nonce is, and what it says about a key. */
+/* A line of four pairs, one for the note of this nonce, and its tag. */
 
-static void
-ron_zone_nonce_place(const ron_zone_nonce_t *n, uint64_t nonce,
-    ron_zone_key_t *place)
+static ron_word_t *
+ron_zone_note(const ron_zone_t *zone, const ron_zone_nonce_t *n,
+    uint64_t nonce, uint64_t *tag)
 {
-    place->w[0] = n->key.w[0] ^ ron_zone_mix(nonce);
-    place->w[1] = n->key.w[1] ^ ron_zone_mix(~nonce);
+    uint64_t  place;
+
+    place = n->key.w[0] ^ ron_zone_mix(nonce);
+    *tag = n->key.w[1] ^ ron_zone_mix(~nonce)
+           ^ ron_zone_epoch(zone, RON_EPOCH_NOTES);
+
+    return ron_zone_words(zone, zone->notes)
+           + place % zone->note_buckets * RON_NOTE_WORDS;
 }
 
 
 /* Two keys of one word are taken for one: then nothing is certain. */
 
 static uint64_t
-ron_zone_nonce_word(ron_str_t key)
+ron_zone_note_word(ron_str_t key)
 {
     size_t    i;
-    uint64_t  word;
+    uint64_t  word, part;
 
     word = key.len;
 
-    for (i = 0; i < key.len; i++) {
-        word = ron_zone_mix(word ^ key.data[i]);
+    for (i = 0; i < key.len; i += sizeof(part)) {
+        part = 0;
+        memcpy(&part, key.data + i, ron_min(key.len - i, sizeof(part)));
+        word = ron_zone_mix(word ^ part);
     }
 
     return word;
@@ -225,36 +234,76 @@ ron_zone_nonce_word(ron_str_t key)
 
 
 void
-ron_zone_nonce_note(const ron_zone_t *zone, const ron_zone_nonce_t *n,
-    uint64_t nonce, ron_str_t key, uint64_t expires_ms, uint64_t now_ms)
+ron_zone_nonce_near(const ron_zone_t *zone, const ron_zone_nonce_t *n,
+    uint64_t nonce)
 {
-    uint64_t        word;
-    ron_zone_key_t  place;
+    uint64_t  tag;
 
-    ron_zone_nonce_place(n, nonce, &place);
-    word = ron_zone_nonce_word(key);
+    __builtin_prefetch(ron_zone_note(zone, n, nonce, &tag), 1);
+}
 
-    (void) ron_zone_cache_put(zone, RON_CACHE_IDEM, &place,
-                              (ron_str_t) { sizeof(word),
-                                            (const uint8_t *) &word },
-                              expires_ms, now_ms);
+
+/*
+ * The place of the same tag, else an empty one, else any.  The tag is written
+ * with the word mixed in, so that of two writers' words there is no pair that
+ * anybody finds.
+ */
+
+void
+ron_zone_nonce_note(const ron_zone_t *zone, const ron_zone_nonce_t *n,
+    uint64_t nonce, ron_str_t key)
+{
+    uint32_t     way;
+    uint64_t     tag, first, second, word;
+    ron_word_t  *bucket, *pair;
+
+    bucket = ron_zone_note(zone, n, nonce, &tag);
+    word = ron_zone_note_word(key);
+    pair = bucket + 2 * (tag % RON_NOTE_WAYS);
+
+    for (way = 0; way < RON_NOTE_WAYS; way++) {
+        first = ron_word_get(&bucket[2 * way]);
+        second = ron_word_get(&bucket[2 * way + 1]);
+
+        if ((first ^ second) == tag || (first | second) == 0) {
+            pair = bucket + 2 * way;
+            break;
+        }
+    }
+
+    ron_word_set(&pair[0], tag ^ word);
+    ron_word_set(&pair[1], word);
 }
 
 
 bool
 ron_zone_nonce_taken(const ron_zone_t *zone, const ron_zone_nonce_t *n,
-    uint64_t nonce, ron_str_t key, uint64_t now_ms)
+    uint64_t nonce, ron_str_t key)
 {
-    size_t          len;
-    uint64_t        word;
-    ron_zone_key_t  place;
+    uint32_t     way;
+    uint64_t     tag, first, second;
+    ron_word_t  *bucket;
 
-    ron_zone_nonce_place(n, nonce, &place);
+    bucket = ron_zone_note(zone, n, nonce, &tag);
 
-    return ron_zone_cache_get(zone, RON_CACHE_IDEM, &place,
-                              (uint8_t *) &word, sizeof(word), &len, now_ms)
-               == RON_OK
-           && len == sizeof(word) && word != ron_zone_nonce_word(key);
+    for (way = 0; way < RON_NOTE_WAYS; way++) {
+        first = ron_word_get(&bucket[2 * way]);
+        second = ron_word_get(&bucket[2 * way + 1]);
+
+        if ((first ^ second) == tag && (first | second) != 0) {
+            return second != ron_zone_note_word(key);
+        }
+    }
+
+    return false;
+}
+
+
+void
+ron_zone_notes_wipe(const ron_zone_t *zone)
+{
+    atomic_fetch_add(&ron_zone_words(zone, 0)[RON_HEAD_EPOCH
+                                              + RON_EPOCH_NOTES], 1);
 }
 
 

@@ -25,27 +25,20 @@
 
 #define RON_ZONE_LINE        8                      /* words */
 #define RON_HEAD_SECRET      6                      /* of keys, two words */
-#define RON_HEAD_EPOCH       56                     /* of the caches */
+#define RON_HEAD_EPOCH       56                     /* of what is wiped */
+#define RON_EPOCH_BALANCES   0
+#define RON_EPOCH_NOTES      1
 #define RON_ZONE_BLOCK       ((RON_METRIC_CELLS + 7) / 8 * 8)
 #define RON_ZONE_WAYS        8
 #define RON_ZONE_REC_DATA    2
 
-/* A cache entry: sequence, sum, last use, and then the sequenced data. */
-#define RON_ENTRY_SEQ        0
-#define RON_ENTRY_SUM        1
-#define RON_ENTRY_USED       2
-#define RON_ENTRY_KEY        3
-#define RON_ENTRY_EXPIRES    5
-#define RON_ENTRY_LEN        6
-#define RON_ENTRY_VALUE      7
-
-#define RON_ENTRY_WORDS(value_len)                                            \
-    ((RON_ENTRY_VALUE + ((value_len) + 7) / 8 + 7) / 8 * 8)
-
-#define RON_BALANCE_LEN      64
-#define RON_BALANCE_WORDS    RON_ENTRY_WORDS(RON_BALANCE_LEN)
-#define RON_TOKEN_WORDS      RON_ENTRY_WORDS(RON_ZONE_TOKEN_MAX)
-#define RON_IDEM_WORDS       RON_ENTRY_WORDS(RON_ZONE_IDEM_MAX)
+/* A balance: sequence, sum, last use, and then the sequenced data. */
+#define RON_BALANCE_SEQ      0
+#define RON_BALANCE_SUM      1
+#define RON_BALANCE_USED     2
+#define RON_BALANCE_DATA     3                      /* its key, two words */
+#define RON_BALANCE_DATA_N   10
+#define RON_BALANCE_WORDS    16
 
 #define RON_BEAT_WORDS       13
 #define RON_BEAT_SYNC        16                     /* a word of its own */
@@ -53,6 +46,8 @@
 #define RON_EVENT_WORDS      ((RON_ZONE_REC_DATA + RON_EVENT_DATA + 7) / 8 * 8)
 #define RON_RING_WORDS       (RON_ZONE_LINE + RON_ZONE_EVENTS * RON_EVENT_WORDS)
 #define RON_PAIR_WORDS       (2 * RON_ZONE_WAYS)    /* nonces, rates */
+#define RON_NOTE_WAYS        4
+#define RON_NOTE_WORDS       (2 * RON_NOTE_WAYS)
 #define RON_BREAKER_WORDS    32
 #define RON_BREAKER_BUCKETS  10
 
@@ -86,6 +81,18 @@ ron_word_cas(ron_word_t *word, uint64_t *expected, uint64_t value)
 
 /* Slots that ever had an owner are below this. */
 uint32_t ron_zone_slots_used(const ron_zone_t *zone);
+
+/*
+ * Mixed into keys: raising it forgets everything at once.  What is left behind
+ * is found by nobody and replaced in time.
+ */
+static inline uint64_t
+ron_zone_epoch(const ron_zone_t *zone, uint32_t which)
+{
+    return ron_word_get(&ron_zone_words(zone, 0)[RON_HEAD_EPOCH + which])
+           * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 
 uint64_t ron_zone_sum(uint64_t seq, const uint64_t *data, size_t n);
 

@@ -96,10 +96,9 @@ test_layout(void)
     ok(zone.rates + zone.rate_buckets * RON_PAIR_WORDS * 8 <= ZONE_LEN,
        "everything is inside");
     ok(zone.balance_buckets * RON_ZONE_WAYS > 50000,
-       "%llu balances, %llu receipts, %llu tokens, %u cells a process",
+       "%llu balances, %llu notes, %u cells a process",
        (unsigned long long) zone.balance_buckets * RON_ZONE_WAYS,
-       (unsigned long long) zone.idem_buckets * RON_ZONE_WAYS,
-       (unsigned long long) zone.token_buckets * RON_ZONE_WAYS,
+       (unsigned long long) zone.note_buckets * RON_NOTE_WAYS,
        (unsigned) RON_METRIC_CELLS);
 
     RON_ASSERT(mprotect(region, ZONE_LEN, PROT_READ) == 0);
@@ -240,22 +239,22 @@ test_balances(void)
     is_u64(got.version, 6, "a newer one does");
 
     w = ron_zone_words(&zone, zone.balances);
-    for (i = 0; w[RON_ENTRY_SEQ] == 0; i++) {
+    for (i = 0; w[RON_BALANCE_SEQ] == 0; i++) {
         w += RON_BALANCE_WORDS;
     }
-    w[RON_ENTRY_SEQ] |= 1;
+    w[RON_BALANCE_SEQ] |= 1;
     is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
               RON_ENOTFOUND, "its writer was killed: missing");
     ron_zone_balance_put(&zone, ron_str("a"), asset, &b, 1);
     is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
               RON_OK, "a new writer heals it");
-    w[RON_ENTRY_VALUE] ^= 1;
+    w[RON_BALANCE_DATA + 2] ^= 1;
     is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
               RON_ENOTFOUND, "a wrong bit: missing");
     ron_zone_balance_put(&zone, ron_str("a"), asset, &b, 1);
     is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
               RON_OK, "healed");
-    w[RON_ENTRY_VALUE + 6] = 1000;
+    w[RON_BALANCE_DATA + 8] = 1000;
     test_balance(&b, 7);
     ron_zone_key(&zone, ron_str("a"), asset, &key);
     ron_zone_balances_ahead(&zone, &key, 1);
@@ -275,7 +274,7 @@ test_balances(void)
 
     /* Four times what fits: all that is found is right. */
 
-    for (i = 0; i < 300000; i++) {
+    for (i = 0; i < 500000; i++) {
         (void) snprintf(name, sizeof(name), "acc%llu",
                         (unsigned long long) i);
         test_balance(&b, i + 1);
@@ -285,7 +284,7 @@ test_balances(void)
     found = 0;
     wrong = 0;
 
-    for (i = 0; i < 300000; i++) {
+    for (i = 0; i < 500000; i++) {
         (void) snprintf(name, sizeof(name), "acc%llu",
                         (unsigned long long) i);
 
@@ -297,7 +296,7 @@ test_balances(void)
         }
     }
 
-    is_u64(wrong, 0, "of 300000 accounts none is wrong");
+    is_u64(wrong, 0, "of 500000 accounts none is wrong");
     ok(found > zone.balance_buckets * RON_ZONE_WAYS * 9 / 10,
        "%llu of %llu places are in use", (unsigned long long) found,
        (unsigned long long) zone.balance_buckets * RON_ZONE_WAYS);
@@ -433,149 +432,45 @@ test_balance_kill(void)
 }
 
 
-/* ---- caches ------------------------------------------------------------- */
+/* Nine keys of one bucket: the one not used for longest goes. */
 
 static void
-test_caches(void)
+test_bucket(void)
 {
-    char             name[32];
-    size_t           len;
-    uint8_t          buf[RON_ZONE_IDEM_MAX], big[RON_ZONE_IDEM_MAX + 1];
-    uint64_t         i, n;
-    ron_str_t        v;
-    ron_zone_t       zone;
-    ron_zone_key_t   key, keys[9];
+    char                 names[9][32];
+    uint64_t             i, n;
+    ron_zone_t           zone;
+    ron_zone_key_t       key;
+    ron_zone_balance_t   b;
 
     test_zone(&zone);
-    ron_zone_key(&zone, ron_str("scope"), ron_str("key"), &key);
-    v = ron_str("a verified token");
-
-    is_status(ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &key, buf,
-                                 sizeof(buf), &len, 1000), RON_ENOTFOUND,
-              "nothing");
-    is_status(ron_zone_cache_put(&zone, RON_CACHE_TOKEN, &key, v, 61000,
-                                 1000), RON_OK, "put");
-    is_status(ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &key, buf,
-                                 sizeof(buf), &len, 60999), RON_OK, "got");
-    ok(len == v.len && memcmp(buf, v.data, len) == 0, "its bytes");
-    is_status(ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &key, buf, 3, &len,
-                                 60999), RON_ERANGE, "too little room");
-    is_status(ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &key, buf,
-                                 sizeof(buf), &len, 61000), RON_ENOTFOUND,
-              "until it expires");
-    is_status(ron_zone_cache_get(&zone, RON_CACHE_IDEM, &key, buf,
-                                 sizeof(buf), &len, 1000), RON_ENOTFOUND,
-              "caches are apart");
-
-    ron_zone_cache_wipe(&zone, RON_CACHE_TOKEN);
-    is_status(ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &key, buf,
-                                 sizeof(buf), &len, 2000), RON_ENOTFOUND,
-              "wiped");
-
-    memset(big, 'x', sizeof(big));
-    v = (ron_str_t) { RON_ZONE_IDEM_MAX, big };
-    is_status(ron_zone_cache_put(&zone, RON_CACHE_IDEM, &key, v, 61000, 1000),
-              RON_OK, "the longest");
-    is_status(ron_zone_cache_get(&zone, RON_CACHE_IDEM, &key, buf,
-                                 sizeof(buf), &len, 2000), RON_OK, "is got");
-    ok(len == v.len && memcmp(buf, big, len) == 0, "whole");
-    v.len++;
-    is_status(ron_zone_cache_put(&zone, RON_CACHE_IDEM, &key, v, 61000, 1000),
-              RON_ERANGE, "one byte more is refused");
-
-    /* Nine keys of one bucket: the one not used for longest goes. */
+    test_balance(&b, 1);
 
     for (i = 0, n = 0; n < 9; i++) {
-        (void) snprintf(name, sizeof(name), "k%llu", (unsigned long long) i);
-        ron_zone_key(&zone, ron_cstr(name), ron_null_str, &keys[n]);
-        n += keys[n].w[0] % zone.token_buckets == 5;
+        (void) snprintf(names[n], sizeof(names[n]), "k%llu",
+                        (unsigned long long) i);
+        ron_zone_key(&zone, ron_cstr(names[n]), ron_str("ron"), &key);
+        n += key.w[0] % zone.balance_buckets == 5;
     }
 
     for (i = 0; i < 8; i++) {
-        (void) ron_zone_cache_put(&zone, RON_CACHE_TOKEN, &keys[i],
-                                  ron_str("v"), 9000000, 100000 + i * 1000);
+        ron_zone_balance_put(&zone, ron_cstr(names[i]), ron_str("ron"), &b,
+                             100000 + i * 1000);
     }
 
-    (void) ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &keys[0], buf,
-                              sizeof(buf), &len, 200000);
-    (void) ron_zone_cache_put(&zone, RON_CACHE_TOKEN, &keys[8], ron_str("v"),
-                              9000000, 201000);
+    (void) ron_zone_balance_get(&zone, ron_cstr(names[0]), ron_str("ron"),
+                                &b, 200000);
+    ron_zone_balance_put(&zone, ron_cstr(names[8]), ron_str("ron"), &b,
+                         201000);
     n = 0;
+
     for (i = 0; i < 9; i++) {
-        n += (ron_zone_cache_get(&zone, RON_CACHE_TOKEN, &keys[i], buf,
-                                 sizeof(buf), &len, 202000) == RON_OK) << i;
+        n += (uint64_t) (ron_zone_balance_get(&zone, ron_cstr(names[i]),
+                                              ron_str("ron"), &b, 202000)
+                         == RON_OK) << i;
     }
+
     is_u64(n, 0x1fd, "the second of nine, since the first was used again");
-    test_unmap(&zone);
-}
-
-
-static void *
-race_cache(void *arg)
-{
-    char            name[16];
-    size_t          len, j;
-    uint8_t         buf[RON_ZONE_TOKEN_MAX], v[RON_ZONE_TOKEN_MAX];
-    unsigned        i, seed;
-    racer_t        *r = arg;
-    ron_zone_key_t  key;
-
-    seed = r->no + 1;
-
-    for (i = 0; i < 40000; i++) {
-        (void) snprintf(name, sizeof(name), "t%d", rand_r(&seed) % 8);
-        ron_zone_key(r->zone, ron_cstr(name), ron_null_str, &key);
-
-        if (i % 2) {
-            len = 1 + (size_t) rand_r(&seed) % sizeof(v);
-            memset(v, (int) (len & 0xff), len);
-            (void) ron_zone_cache_put(r->zone, RON_CACHE_TOKEN, &key,
-                                      (ron_str_t) { len, v }, 1000, 1);
-            continue;
-        }
-
-        if (ron_zone_cache_get(r->zone, RON_CACHE_TOKEN, &key, buf,
-                               sizeof(buf), &len, 1) == RON_OK)
-        {
-            r->seen++;
-            for (j = 0; j < len; j++) {
-                r->wrong += buf[j] != (len & 0xff);
-            }
-        }
-    }
-
-    return NULL;
-}
-
-
-static void
-test_cache_race(void)
-{
-    racer_t     r[THREADS];
-    uint64_t    i, seen, wrong;
-    pthread_t   tid[THREADS];
-    ron_zone_t  zone;
-
-    test_zone(&zone);
-    memset(r, 0, sizeof(r));
-
-    for (i = 0; i < THREADS; i++) {
-        r[i].zone = &zone;
-        r[i].no = (unsigned) i;
-        RON_ASSERT(pthread_create(&tid[i], NULL, race_cache, &r[i]) == 0);
-    }
-
-    seen = 0;
-    wrong = 0;
-
-    for (i = 0; i < THREADS; i++) {
-        pthread_join(tid[i], NULL);
-        seen += r[i].seen;
-        wrong += r[i].wrong;
-    }
-
-    ok(seen > 1000, "%llu reads while four write", (unsigned long long) seen);
-    is_u64(wrong, 0, "none is torn");
     test_unmap(&zone);
 }
 
@@ -824,22 +719,23 @@ test_nonces(void)
 
     /* under which key a nonce is durable */
 
-    ok(!ron_zone_nonce_taken(&zone, &a, 9, ron_str("k1"), 1000),
+    ok(!ron_zone_nonce_taken(&zone, &a, 9, ron_str("k1")),
        "nobody knows whose a nonce is");
-    ron_zone_nonce_note(&zone, &a, 9, ron_str("k1"), 5000, 1000);
-    ok(!ron_zone_nonce_taken(&zone, &a, 9, ron_str("k1"), 1000),
+    ron_zone_nonce_note(&zone, &a, 9, ron_str("k1"));
+    ok(!ron_zone_nonce_taken(&zone, &a, 9, ron_str("k1")),
        "with its own key it may be a replay");
-    ok(ron_zone_nonce_taken(&zone, &a, 9, ron_str("k2"), 1000),
+    ok(ron_zone_nonce_taken(&zone, &a, 9, ron_str("k2")),
        "with another it is none");
-    ok(!ron_zone_nonce_taken(&zone, &a, 8, ron_str("k2"), 1000)
-       && !ron_zone_nonce_taken(&zone, &b, 9, ron_str("k2"), 1000),
+    ok(!ron_zone_nonce_taken(&zone, &a, 8, ron_str("k2"))
+       && !ron_zone_nonce_taken(&zone, &b, 9, ron_str("k2")),
        "nothing is said of another nonce or account");
-    ron_zone_nonce_note(&zone, &a, 9, ron_str("k2"), 5000, 1000);
-    ok(ron_zone_nonce_taken(&zone, &a, 9, ron_str("k1"), 1000)
-       && !ron_zone_nonce_taken(&zone, &a, 9, ron_str("k2"), 1000),
+    ron_zone_nonce_note(&zone, &a, 9, ron_str("k2"));
+    ok(ron_zone_nonce_taken(&zone, &a, 9, ron_str("k1"))
+       && !ron_zone_nonce_taken(&zone, &a, 9, ron_str("k2")),
        "the last word counts");
-    ok(!ron_zone_nonce_taken(&zone, &a, 9, ron_str("k1"), 5001),
-       "and not for ever");
+    ron_zone_notes_wipe(&zone);
+    ok(!ron_zone_nonce_taken(&zone, &a, 9, ron_str("k1")),
+       "and nothing of an earlier ledger");
 
     /* any number of shards holds what it is given */
 
@@ -864,6 +760,134 @@ test_nonces(void)
         twice += atomic_load(&test_owners[i]) > 1;
     }
     is_u64(twice, 0, "at most one of four threads gets a nonce");
+    test_unmap(&zone);
+}
+
+
+/*
+ * Notes, three times what fits: what is said of one is never wrong, and most of
+ * the newest are there.
+ */
+
+static void
+test_notes(void)
+{
+    char               key[48];
+    uint64_t           i, all, wrong, kept;
+    ron_zone_t         zone;
+    ron_zone_nonce_t   n;
+
+    test_zone(&zone);
+    ron_zone_nonce_init(&zone, ron_str("somebody"), &n);
+    all = 3 * zone.note_buckets * RON_NOTE_WAYS;
+
+    for (i = 1; i <= all; i++) {
+        (void) snprintf(key, sizeof(key), "a key of its own %llu",
+                        (unsigned long long) i);
+        ron_zone_nonce_near(&zone, &n, i);
+        ron_zone_nonce_note(&zone, &n, i, ron_cstr(key));
+    }
+
+    wrong = 0;
+    kept = 0;
+
+    for (i = 1; i <= all; i++) {
+        (void) snprintf(key, sizeof(key), "a key of its own %llu",
+                        (unsigned long long) i);
+        wrong += ron_zone_nonce_taken(&zone, &n, i, ron_cstr(key));
+
+        if (i > all - all / 30) {
+            kept += ron_zone_nonce_taken(&zone, &n, i, ron_str("other"));
+        }
+    }
+
+    is_u64(wrong, 0, "of %llu notes none denies its own key",
+           (unsigned long long) all);
+    ok(kept > all / 30 * 8 / 10, "%llu of the last %llu are kept",
+       (unsigned long long) kept, (unsigned long long) all / 30);
+
+    /* keys differ in any byte, and in length */
+
+    memset(key, 'k', sizeof(key));
+    wrong = 0;
+
+    for (i = 0; i < sizeof(key); i++) {
+        ron_zone_nonce_note(&zone, &n, all + 1,
+                            (ron_str_t) { sizeof(key),
+                                          (const uint8_t *) key });
+        key[i] ^= 1;
+        wrong += !ron_zone_nonce_taken(&zone, &n, all + 1,
+                                       (ron_str_t) { sizeof(key),
+                                                     (const uint8_t *) key });
+        key[i] ^= 1;
+        wrong += !ron_zone_nonce_taken(&zone, &n, all + 1,
+                                       (ron_str_t) { i,
+                                                     (const uint8_t *) key });
+    }
+
+    is_u64(wrong, 0, "a key that differs by a byte is another");
+    test_unmap(&zone);
+}
+
+
+/* Writers of sixteen nonces for four places, each under a key of its own. */
+
+static void *
+race_notes(void *arg)
+{
+    char               key[16];
+    unsigned           i, seed, nonce;
+    racer_t           *r = arg;
+    ron_zone_nonce_t   n;
+
+    seed = r->no + 1;
+    ron_zone_nonce_init(r->zone, ron_str("somebody"), &n);
+
+    for (i = 0; i < 200000; i++) {
+        nonce = 1 + (unsigned) rand_r(&seed) % 16;
+        (void) snprintf(key, sizeof(key), "key %u", nonce);
+        ron_zone_nonce_note(r->zone, &n, nonce, ron_cstr(key));
+
+        nonce = 1 + (unsigned) rand_r(&seed) % 16;
+        (void) snprintf(key, sizeof(key), "key %u", nonce);
+        r->wrong += ron_zone_nonce_taken(r->zone, &n, nonce, ron_cstr(key));
+        r->seen += ron_zone_nonce_taken(r->zone, &n, nonce, ron_str("other"));
+    }
+
+    return NULL;
+}
+
+
+static void
+test_notes_race(void)
+{
+    racer_t      r[THREADS];
+    uint64_t     i, seen, wrong;
+    pthread_t    tid[THREADS];
+    ron_zone_t   zone;
+
+    test_zone(&zone);
+    zone.note_buckets = 1;
+    memset(r, 0, sizeof(r));
+
+    for (i = 0; i < THREADS; i++) {
+        r[i].zone = &zone;
+        r[i].no = (unsigned) i;
+        RON_ASSERT(pthread_create(&tid[i], NULL, race_notes, &r[i]) == 0);
+    }
+
+    seen = 0;
+    wrong = 0;
+
+    for (i = 0; i < THREADS; i++) {
+        pthread_join(tid[i], NULL);
+        seen += r[i].seen;
+        wrong += r[i].wrong;
+    }
+
+    ok(seen > 1000, "%llu notes found while four write",
+       (unsigned long long) seen);
+    is_u64(wrong, 0, "none with another one's key");
     test_unmap(&zone);
 }
 
@@ -1489,10 +1513,11 @@ main(void)
     test_balance_kill();
     test_admission();
     test_balance_race();
-    test_caches();
-    test_cache_race();
+    test_bucket();
     test_slots();
     test_nonces();
+    test_notes();
+    test_notes_race();
     test_rates();
     test_breakers();
     test_ring();
