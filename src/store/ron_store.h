@@ -92,7 +92,7 @@ typedef struct {
     uint16_t       ledger_id;       /* likewise; 0: from ron_random() */
     bool           create;          /* make the ledger if it is not there */
     const char    *vfs;             /* SQLite VFS name, NULL: the default */
-    uint32_t       wal_pages;       /* checkpoint the WAL past this; 1000 */
+    uint32_t       wal_pages;       /* the WAL starts over past this; 1000 */
 } ron_store_conf_t;
 
 

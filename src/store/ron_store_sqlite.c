@@ -50,6 +50,13 @@
 #define RON_SQLITE_WAL_PAGES     1000
 
 /*
+ * Whoever pays meanwhile waits for a checkpoint, 5 us for each page and two
+ * syncs: so there is one as soon as the WAL has a 16th of wal_pages, if that
+ * takes no more than a 16th of the time, which it would where a sync is slow.
+ */
+#define RON_SQLITE_WAL_PART      16
+
+/*
  * Past this many times wal_pages readers have kept the WAL from starting over
  * for too long, and the next checkpoint waits for them (they are bound to end
  * within 100 ms).
@@ -419,6 +426,7 @@ ron_sqlite_setup(ron_sqlite_t *s)
 
     s->wal_n = 0;
     s->wal_tried = 0;
+    s->wal_rest_us = 0;
     s->wal_partial = false;
 
     return ron_sqlite_setup_stmts(s);
@@ -789,6 +797,8 @@ ron_sqlite_commit(ron_sqlite_t *s)
 static ron_status_t
 ron_sqlite_maintain(ron_store_t *store, uint64_t keep_gen)
 {
+    uint32_t       more, few;
+    uint64_t       begin_us, end_us;
     ron_status_t   status;
     ron_sqlite_t  *s;
 
@@ -805,13 +815,25 @@ ron_sqlite_maintain(ron_store_t *store, uint64_t keep_gen)
      * more is to be gained than the pages that it left behind.
      */
 
-    if (s->wal_n - s->wal_tried < (s->wal_partial ? s->wal_pages / 8
-                                                  : s->wal_pages))
-    {
+    more = s->wal_n - s->wal_tried;
+    few = s->wal_pages / RON_SQLITE_WAL_PART;
+
+    if (more < (s->wal_partial ? 2 * few : few)) {
         return RON_OK;
     }
 
-    return ron_sqlite_checkpoint(s);
+    begin_us = ron_clock_mono_us();
+
+    if (more < s->wal_pages && begin_us < s->wal_rest_us) {
+        return RON_OK;
+    }
+
+    status = ron_sqlite_checkpoint(s);
+
+    end_us = ron_clock_mono_us();
+    s->wal_rest_us = end_us + RON_SQLITE_WAL_PART * (end_us - begin_us);
+
+    return status;
 }
 
 
