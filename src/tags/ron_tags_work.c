@@ -31,6 +31,10 @@
 #define RON_TAGS_IDLE_US       1000000
 #define RON_TAGS_REST_MAX_US   50000
 
+/* A table's segment is made in slices of half a millisecond. */
+#define RON_TAGS_SLICE         16384
+#define RON_TAGS_SLICE_REST_US 500
+
 
 static bool ron_tags_serve_locked(ron_tags_t *tags);
 static bool ron_tags_clean_locked(ron_tags_t *tags);
@@ -39,6 +43,7 @@ static bool ron_tags_turn_locked(ron_tags_t *tags);
 static ron_status_t ron_tags_turn(ron_tags_t *tags,
     const ron_tag_table_t *table, const ron_tag_info_t *info,
     ron_tag_view_t **view);
+static void ron_tags_turn_rest(ron_tags_t *tags);
 static void ron_tags_say_locked(ron_tags_t *tags, ron_status_t was,
     ron_status_t status, const char *what);
 static void ron_tags_turn_done_locked(ron_tags_t *tags, ron_status_t status,
@@ -259,6 +264,10 @@ ron_tags_turn(ron_tags_t *tags, const ron_tag_table_t *table,
             key.lo = s->lo;
             status = ron_tag_build_add(&b, key, s->seq);
         }
+
+        if (i % RON_TAGS_SLICE == RON_TAGS_SLICE - 1) {
+            ron_tags_turn_rest(tags);
+        }
     }
 
     if (status == RON_OK) {
@@ -288,6 +297,24 @@ ron_tags_turn(ron_tags_t *tags, const ron_tag_table_t *table,
     }
 
     return status;
+}
+
+
+/*
+ * Who computes for long keeps a processor for some milliseconds before the
+ * kernel gives it to somebody else, and a payment is faster than that.
+ */
+
+static void
+ron_tags_turn_rest(ron_tags_t *tags)
+{
+    ron_mutex_lock(tags->mutex);
+
+    if (!tags->stop && !tags->reset) {
+        (void) ron_cond_wait(tags->work, tags->mutex, RON_TAGS_SLICE_REST_US);
+    }
+
+    ron_mutex_unlock(tags->mutex);
 }
 
 
