@@ -618,7 +618,7 @@ sub round {
 
 # The same ledger, when it is long.
 sub long {
-    my ($round) = @_;
+    my (@rounds) = @_;
 
     printf "filling the ledger up to %d entries\n", $o{entries};
 
@@ -627,15 +627,18 @@ sub long {
                   'batch') or return;
     }
 
-    return if @problems;
+    after('ron', $rounds[-1]) if !@problems;
 
-    after('ron', $round);
-    measure($round,
-            [ 'ron', 'transfer-long/128', '--connections', 128 ],
-            [ 'ron', 'open-long/128', '--connections', 128, '--rate',
-              'best' ],
-            [ 'ron', 'kill-long/128', '--connections', 128 ]);
-    after('ron', $round);
+    for my $round (@rounds) {
+        return if @problems;
+        measure($round,
+                [ 'ron', 'transfer-long/128', '--connections', 128 ],
+                [ 'ron', 'open-long/128', '--connections', 128, '--rate',
+                  'best' ],
+                [ 'ron', 'kill-long/128', '--connections', 128 ]);
+    }
+
+    after('ron', $rounds[-1]) if !@problems;
 }
 
 # The same ledger, when it has many accounts, beside payments between some.
@@ -659,19 +662,21 @@ sub wide {
     after('ron', $rounds[-1]) if !@problems;
 }
 
-# An open loop goes at 70 % of the best rate before it.
+# An open loop goes at 70 % of the best rate before it that as many connections
+# had.
 sub measure {
     my ($round, @cases) = @_;
 
-    my $best = 0;
+    my %best;
 
     for my $case (@cases) {
         my ($who, $name, @args) = @$case;
         my ($rate) = grep { $args[$_] eq '--rate' } 0 .. $#args;
+        my ($conns) = $name =~ m{/(\d+)$};
 
         if (defined $rate) {
-            next if !$best;
-            $args[$rate + 1] = int(0.7 * $best);
+            next if !$best{$conns};
+            $args[$rate + 1] = int(0.7 * $best{$conns});
         }
 
         # logs of the case before would go to the disk in the middle of this
@@ -684,9 +689,9 @@ sub measure {
                                    : http_case($who, $name, @args);
         next if !$r;
 
-        $best = $r->{requests_per_s}
+        $best{$conns} = $r->{requests_per_s}
             if $who eq 'ron' && $name =~ /^transfer/
-               && $r->{requests_per_s} > $best;
+               && $r->{requests_per_s} > ($best{$conns} // 0);
         $round->{case}{$who}{$name} = $r;
 
         printf "  %-9s %-17s %10d /s   p50 %6d  p99 %7d  max %7d us   CPU"
@@ -796,7 +801,7 @@ for my $n (1 .. $o{rounds}) {
     round($n, @cases);
 }
 
-long($rounds[-1]) if $o{entries} && $server{ron} && !@problems;
+long(@rounds) if $o{entries} && $server{ron} && !@problems;
 wide(@rounds) if $o{entries} && $server{ron} && !@problems;
 
 my $summary = bench_summary(\@rounds, $machine, \@problems,
