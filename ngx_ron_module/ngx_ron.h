@@ -123,6 +123,8 @@ typedef struct {
     size_t           history_cache;
     ngx_uint_t       history_share;
     ngx_msec_t       key_ttl;
+    ngx_cpuset_t     cpus;                  /* of the helper */
+    ngx_uint_t       cpus_n;                /* 0: any */
 
     u_char          *file;                  /* where ron_ledger stood */
     ngx_uint_t       line;

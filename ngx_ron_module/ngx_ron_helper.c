@@ -130,6 +130,12 @@ ngx_ron_helper_init(ngx_cycle_t *cycle, ngx_ron_conf_t *rcf)
 
     umask(0077);
 
+    /* before there are threads: they go where this one does */
+
+    if (rcf->cpus_n) {
+        ngx_setaffinity(&rcf->cpus, cycle->log);
+    }
+
     ngx_ron_log_init(cycle->log->log_level);
 
     if (ron_mutex_create(&ngx_ron_helper_mutex, RON_LOCK_HELPER) != RON_OK) {

@@ -20,6 +20,8 @@ static char *ngx_ron_init_conf(ngx_cycle_t *cycle, void *conf);
 static char *ngx_ron_ledger(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 static char *ngx_ron_set_socket(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
+static char *ngx_ron_set_cpu_affinity(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
 static char *ngx_ron_set_queue(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 static void ngx_ron_init_defaults(ngx_ron_conf_t *rcf);
@@ -69,6 +71,13 @@ static ngx_command_t  ngx_ron_commands[] = {
     { ngx_string("ron_socket"),
       NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
       ngx_ron_set_socket,
+      0,
+      0,
+      NULL },
+
+    { ngx_string("ron_helper_cpu_affinity"),
+      NGX_MAIN_CONF|NGX_DIRECT_CONF|NGX_CONF_TAKE1,
+      ngx_ron_set_cpu_affinity,
       0,
       0,
       NULL },
@@ -307,6 +316,7 @@ ngx_ron_create_conf(ngx_cycle_t *cycle)
      *     rcf->signing_key, rcf->signing_key_old = { 0, NULL };
      *     rcf->path, rcf->state_zone, rcf->memory_zone = NULL;
      *     rcf->signer, rcf->signer_old = NULL;
+     *     rcf->cpus = empty, rcf->cpus_n = 0;
      *     rcf->has_auth_key, rcf->has_api = 0;
      */
 
@@ -453,6 +463,63 @@ ngx_ron_set_socket(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     {
         return NGX_CONF_ERROR;
     }
+
+    return NGX_CONF_OK;
+}
+
+
+/* A mask as those of worker_cpu_affinity: the last digit is processor 0. */
+
+static char *
+ngx_ron_set_cpu_affinity(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+#if (NGX_HAVE_CPU_AFFINITY)
+
+    ngx_ron_conf_t  *rcf = conf;
+
+    ngx_str_t   *value;
+    ngx_uint_t   cpu;
+
+    if (rcf->cpus_n) {
+        return "is duplicate";
+    }
+
+    value = cf->args->elts;
+
+    if (value[1].len > CPU_SETSIZE) {
+        return "has too many processors";
+    }
+
+    for (cpu = 0; cpu < value[1].len; cpu++) {
+
+        switch (value[1].data[value[1].len - 1 - cpu]) {
+
+        case '0':
+            break;
+
+        case '1':
+            CPU_SET(cpu, &rcf->cpus);
+            rcf->cpus_n++;
+            break;
+
+        default:
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "invalid mask \"%V\", it must be digits 0 and "
+                               "1, the last one for processor 0", &value[1]);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (rcf->cpus_n == 0) {
+        return "has no processor";
+    }
+
+#else
+
+    ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+                       "\"%V\" is not supported on this platform, ignored",
+                       &cmd->name);
+#endif
 
     return NGX_CONF_OK;
 }

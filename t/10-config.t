@@ -164,6 +164,36 @@ SKIP: {
 }
 
 
+# a helper on processors of its own: all of its threads, and the next one, too
+
+{
+    my ($cpu) = RonTest::slurp('/proc/self/status')
+                =~ /^Cpus_allowed_list:\s*(\d+)/m;
+    my $s = RonTest->new(main => 'ron_helper_cpu_affinity 1' . '0' x $cpu
+                                 . ';');
+    my $where = sub {
+        my %seen;
+
+        $seen{ RonTest::slurp($_) =~ /^Cpus_allowed_list:\s*(\S+)/m ? $1 : '' }++
+            for glob '/proc/' . $s->helper . '/task/*/status';
+
+        return join ' ', map { $seen{$_} > 1 ? $_ : () } keys %seen;
+    };
+
+    ok($s->start, 'a helper with a processor of its own');
+    is($where->(), $cpu, 'its threads are there');
+    my ($any) = RonTest::slurp('/proc/' . ($s->workers)[0] . '/status')
+                =~ /^Cpus_allowed_list:\s*(\S+)/m;
+    is($any, RonTest::slurp('/proc/self/status')
+             =~ /^Cpus_allowed_list:\s*(\S+)/m ? $1 : '',
+       'workers are wherever they like');
+    ok($s->kill_helper, 'it is killed');
+    ok(until_ok(10, sub { $s->helper && $where->() eq $cpu }),
+       'and comes back to the same place');
+    $s->quit;
+}
+
+
 # a ledger in memory needs no directory
 
 {

@@ -204,3 +204,32 @@ ron_history_share 0;
 --- must_die
 --- error_log
 value must be between 1 and 100
+
+=== TEST 28: a processor that is no digit
+--- main_config
+ron_helper_cpu_affinity 0x2;
+--- must_die
+--- error_log
+invalid mask "0x2", it must be digits 0 and 1
+
+=== TEST 29: no processor
+--- main_config
+ron_helper_cpu_affinity 000;
+--- must_die
+--- error_log
+"ron_helper_cpu_affinity" directive has no processor
+
+=== TEST 30: processors, twice
+--- main_config
+ron_helper_cpu_affinity 1;
+ron_helper_cpu_affinity 1;
+--- must_die
+--- error_log
+"ron_helper_cpu_affinity" directive is duplicate
+
+=== TEST 31: more processors than there can be
+--- main_config eval
+'ron_helper_cpu_affinity ' . '1' x 1025 . ';'
+--- must_die
+--- error_log
+"ron_helper_cpu_affinity" directive has too many processors
