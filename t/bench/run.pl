@@ -160,6 +160,28 @@ sub start_floor {
     start_nginx('floor', nginx_conf('floor', "$here/floor.conf.in"), '/');
 }
 
+# Where there are processors beside those of the workers, ours has its helper
+# on them, and its load too.  The others are faster wherever the kernel likes.
+my @beside = $cores > $workers ? ($workers .. $cores - 1) : ();
+
+sub place {
+    my $mask = sub { join '', map { my $c = $_; 0 + grep { $_ == $c } @_ }
+                                  reverse 0 .. $cores - 1 };
+
+    return '' if !@beside;
+    return 'worker_cpu_affinity '
+           . join(' ', map { $mask->($_) } 0 .. $workers - 1) . ";\n"
+           . 'ron_helper_cpu_affinity ' . $mask->(@beside) . ";\n";
+}
+
+# A single client is in nobody's way, and farther from the worker there.
+sub placed {
+    my ($who, $case) = @_;
+
+    return () if !@beside || !$server{$who}{ledger} || $case =~ m{/1$};
+    return ('taskset', '-c', join(',', @beside));
+}
+
 # Ours, or ours with a module of another build.
 sub start_ron {
     my ($name, $from) = @_;
@@ -171,6 +193,7 @@ sub start_ron {
 
     $text =~ s/(keepalive_requests\s+)\d+;/${1}100000000;/;
     $text =~ s/(ron_zone\s)/ron_ledger_stream_max 0;\n    $1/;
+    $text =~ s/^(events)/place() . $1/me;
 
     must('making keys', "$ronctl keys new $dir/ron.keys dev >/dev/null");
     start_nginx($name, $dir, $port, $text, '/readyz');
@@ -369,8 +392,8 @@ sub http_case {
     my ($who, $case, @args) = @_;
 
     my $s = $server{$who};
-    my @cmd = ($ronctl, 'bench', '--json', '--url', $s->{url}, '--duration',
-               "$o{seconds}s", '--warm-up', '500ms', '--accounts', 10000,
+    my @cmd = (placed($who, $case), $ronctl, 'bench', '--json', '--url',
+               $s->{url}, '--duration', "$o{seconds}s", '--warm-up', '500ms', '--accounts', 10000,
                '--run', $ACCOUNTS[0],
                $s->{keys} ? ('--keys', $s->{keys}) : ('--token', 'x' x 80),
                @args);
@@ -578,10 +601,10 @@ sub cases {
         [ 'ron', 'kill/128', '--connections', 128 ],
         [ 'floor', 'balance/128', '--connections', 128, '--workload',
           'balance' ],
-        [ 'wrk', 'balance/128', 128 ],
         [ 'ron', 'balance/128', '--connections', 128, '--workload',
           'balance' ],
         [ 'ron', 'proof/128', '--connections', 128, '--workload', 'proof' ],
+        [ 'wrk', 'balance/128', 128 ],
         [ 'ron', 'batch/16', '--connections', 16, '--workload', 'batch' ],
         [ 'ron', 'ingest/16', '--connections', 16, '--workload', 'ingest' ],
         [ 'ron', 'ndjson/8', '--connections', 8, '--workload', 'ndjson',
