@@ -385,7 +385,10 @@ $nonce{alice}--;
 
 $l->start or BAIL_OUT('no ledger');
 ok(cached('alice'), 'it is back, and followed');
-is(lagged(), 0, 'nothing was missed, as nothing was committed');
+is(lagged(), 0, 'nothing was missed, as nothing was committed')
+    or diag(join "\n", (grep { /bus of the ledger/ } split /\n/, $w->log),
+            (grep { /\[notice\].*ron: / } split /\n/, $l->log),
+            "the payment that was refused: $outcome");
 is(balance('alice')->{amount}, 1000000 - $paid, 'the balance is right');
 
 
