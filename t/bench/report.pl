@@ -141,9 +141,9 @@ sub hashing {
     return defined $slower ? ($slower - 1) / 4 : undef;
 }
 
-# What all processes have (PSS: shared pages once), beyond what the shipped
-# configuration sizes: the zone, two times 64 MiB of tags, a cache of proofs,
-# one of history; and beyond the filters of all keys, 1.92 bytes each.
+# What all processes have (PSS: shared pages once), beyond what directives
+# size: the zone, two times 64 MiB of tags, a cache of proofs, one of history;
+# and beyond the filters of all keys, 1.92 bytes each.
 sub memory {
     my ($spent, $seq) = @_;
 
@@ -153,7 +153,7 @@ sub memory {
         $pss += $_->{pss} // 0 for values %$all;
     }
 
-    return $pss ? $pss / 1024 - (64 + 2 * 64 + 8 + 32)
+    return $pss ? $pss / 1024 - (64 + 2 * 64 + 32 + 32)
                   - 1.92 * ($seq // 0) / 2**20 : undef;
 }
 

@@ -189,10 +189,12 @@ sub start_ron {
     my ($dir, $port, $text) = nginx_conf($name, "$top/conf/nginx.conf.in",
                                          MODULE => "$from/ngx_ron_module.so");
 
-    # what the floor has too, and a stream as long as it likes
+    # what the floor has too, a stream as long as it likes, and a cache of
+    # proofs for as many entries as there will be
 
     $text =~ s/(keepalive_requests\s+)\d+;/${1}100000000;/;
     $text =~ s/(ron_zone\s)/ron_ledger_stream_max 0;\n    $1/;
+    $text =~ s/(ron_zone\s)/ron_proof_cache 32m;\n    $1/;
     $text =~ s/^(events)/place() . $1/me;
 
     must('making keys', "$ronctl keys new $dir/ron.keys dev >/dev/null");
