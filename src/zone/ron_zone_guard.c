@@ -45,6 +45,8 @@ static ron_word_t *ron_zone_nonce_pair(const ron_zone_t *zone,
     const ron_zone_nonce_t *n);
 static ron_word_t *ron_zone_note(const ron_zone_t *zone,
     const ron_zone_nonce_t *n, uint64_t nonce, uint64_t *tag);
+static ron_word_t *ron_zone_note_find(ron_word_t *bucket, uint64_t tag,
+    uint64_t *word);
 static uint64_t ron_zone_note_word(ron_str_t key);
 static ron_word_t *ron_zone_pair(ron_word_t *bucket, uint64_t tag);
 static ron_word_t *ron_zone_breaker_words(const ron_zone_t *zone,
@@ -196,7 +198,7 @@ ron_zone_nonce_commit(const ron_zone_t *zone, const ron_zone_nonce_t *n,
 }
 
 
-/* A line of four pairs, one for the note of this nonce, and its tag. */
+/* A line of four pairs, one for the note of this nonce, and its tag, not 0. */
 
 static ron_word_t *
 ron_zone_note(const ron_zone_t *zone, const ron_zone_nonce_t *n,
@@ -205,11 +207,34 @@ ron_zone_note(const ron_zone_t *zone, const ron_zone_nonce_t *n,
     uint64_t  place;
 
     place = n->key.w[0] ^ ron_zone_mix(nonce);
-    *tag = n->key.w[1] ^ ron_zone_mix(~nonce)
-           ^ ron_zone_epoch(zone, RON_EPOCH_NOTES);
+    *tag = (n->key.w[1] ^ ron_zone_mix(~nonce)
+            ^ ron_zone_epoch(zone, RON_EPOCH_NOTES)) | 1;
 
     return ron_zone_words(zone, zone->notes)
            + place % zone->note_buckets * RON_NOTE_WORDS;
+}
+
+
+/* The pair of a tag and its word; an empty pair has the tag 0. */
+
+static ron_word_t *
+ron_zone_note_find(ron_word_t *bucket, uint64_t tag, uint64_t *word)
+{
+    uint32_t     way;
+    uint64_t     mixed;
+    ron_word_t  *pair;
+
+    for (way = 0; way < RON_NOTE_WAYS; way++) {
+        pair = bucket + 2 * way;
+        mixed = ron_word_get(&pair[0]);
+        *word = ron_word_get(&pair[1]);
+
+        if ((mixed ^ *word) == tag) {
+            return pair;
+        }
+    }
+
+    return NULL;
 }
 
 
@@ -253,22 +278,19 @@ void
 ron_zone_nonce_note(const ron_zone_t *zone, const ron_zone_nonce_t *n,
     uint64_t nonce, ron_str_t key)
 {
-    uint32_t     way;
-    uint64_t     tag, first, second, word;
+    uint64_t     tag, word, was;
     ron_word_t  *bucket, *pair;
 
     bucket = ron_zone_note(zone, n, nonce, &tag);
     word = ron_zone_note_word(key);
-    pair = bucket + 2 * (tag % RON_NOTE_WAYS);
+    pair = ron_zone_note_find(bucket, tag, &was);
 
-    for (way = 0; way < RON_NOTE_WAYS; way++) {
-        first = ron_word_get(&bucket[2 * way]);
-        second = ron_word_get(&bucket[2 * way + 1]);
+    if (pair == NULL) {
+        pair = ron_zone_note_find(bucket, 0, &was);
+    }
 
-        if ((first ^ second) == tag || (first | second) == 0) {
-            pair = bucket + 2 * way;
-            break;
-        }
+    if (pair == NULL) {
+        pair = bucket + 2 * ((tag >> 1) % RON_NOTE_WAYS);
     }
 
     ron_word_set(&pair[0], tag ^ word);
@@ -280,22 +302,13 @@ bool
 ron_zone_nonce_taken(const ron_zone_t *zone, const ron_zone_nonce_t *n,
     uint64_t nonce, ron_str_t key)
 {
-    uint32_t     way;
-    uint64_t     tag, first, second;
+    uint64_t     tag, word;
     ron_word_t  *bucket;
 
     bucket = ron_zone_note(zone, n, nonce, &tag);
 
-    for (way = 0; way < RON_NOTE_WAYS; way++) {
-        first = ron_word_get(&bucket[2 * way]);
-        second = ron_word_get(&bucket[2 * way + 1]);
-
-        if ((first ^ second) == tag && (first | second) != 0) {
-            return second != ron_zone_note_word(key);
-        }
-    }
-
-    return false;
+    return ron_zone_note_find(bucket, tag, &word) != NULL
+           && word != ron_zone_note_word(key);
 }
 
 
