@@ -1605,6 +1605,22 @@ raw_reader(const char *dir)
 }
 
 
+/* Commits, each with what is done between two of them; how many failed. */
+
+static uint32_t
+maintained(world_t *w, uint32_t n)
+{
+    uint32_t  i, wrong;
+
+    for (i = 0, wrong = 0; i < n; i++) {
+        wrong += commit(w, 20) != RON_OK;
+        wrong += ron_store_maintain(w->store, 0) != RON_OK;
+    }
+
+    return wrong;
+}
+
+
 static void
 test_wal(void)
 {
@@ -1617,12 +1633,7 @@ test_wal(void)
     w.conf.wal_pages = 100;
     is_status(world_start(&w), RON_OK, "started");
 
-    for (i = 0, wrong = 0; i < 300; i++) {
-        wrong += commit(&w, 20) != RON_OK;
-        wrong += ron_store_maintain(w.store, 0) != RON_OK;
-    }
-
-    is_u64(wrong, 0, "commits and maintenance");
+    is_u64(maintained(&w, 300), 0, "commits and maintenance");
     size = file_size(dir_of(&w), "ledger.db-wal");
     ok(size > 0 && size < 130 * 4120, "the WAL starts over: %" PRIu64
        " bytes", size);
@@ -1642,12 +1653,7 @@ test_wal(void)
 
     is_status(world_start(&w), RON_OK, "started again");
 
-    for (i = 0, wrong = 0; i < 100; i++) {
-        wrong += commit(&w, 20) != RON_OK;
-        wrong += ron_store_maintain(w.store, 0) != RON_OK;
-    }
-
-    is_u64(wrong, 0, "commits and maintenance");
+    is_u64(maintained(&w, 100), 0, "commits and maintenance");
     ok(file_size(dir_of(&w), "ledger.db-wal") <= 400 * 4120,
        "it shrinks to four times its bound");
 
@@ -1655,24 +1661,14 @@ test_wal(void)
 
     reader = raw_reader(dir_of(&w));
 
-    for (i = 0, wrong = 0; i < 300; i++) {
-        wrong += commit(&w, 20) != RON_OK;
-        wrong += ron_store_maintain(w.store, 0) != RON_OK;
-    }
-
-    is_u64(wrong, 0, "commits beside a reader that does not end");
+    is_u64(maintained(&w, 300), 0, "commits beside a reader that does not end");
     size = file_size(dir_of(&w), "ledger.db-wal");
     ok(size > 500 * 4120, "the WAL grows meanwhile: %" PRIu64 " bytes",
        size);
 
     (void) sqlite3_close(reader);
 
-    for (i = 0, wrong = 0; i < 200; i++) {
-        wrong += commit(&w, 20) != RON_OK;
-        wrong += ron_store_maintain(w.store, 0) != RON_OK;
-    }
-
-    is_u64(wrong, 0, "commits without it");
+    is_u64(maintained(&w, 200), 0, "commits without it");
     ok(file_size(dir_of(&w), "ledger.db-wal") <= 400 * 4120,
        "and the WAL is short again");
 
@@ -1684,13 +1680,9 @@ test_wal(void)
     w.conf.wal_pages = 1600;
     is_status(world_start(&w), RON_OK, "a ledger with a large bound");
 
-    for (i = 0, wrong = 0; i < 400; i++) {
-        wrong += commit(&w, 20) != RON_OK;
-        wrong += ron_store_maintain(w.store, 0) != RON_OK;
-
-        if (i % 20 == 0) {
-            ron_sleep_us(20000);
-        }
+    for (i = 0, wrong = 0; i < 20; i++) {
+        wrong += maintained(&w, 20);
+        ron_sleep_us(20000);
     }
 
     is_u64(wrong, 0, "commits and maintenance");

@@ -35,6 +35,22 @@ typedef struct {
 } racer_t;
 
 
+/* When all of them have come to their end: what they saw together. */
+
+static void
+race_end(const pthread_t *tid, const racer_t *r, racer_t *all)
+{
+    memset(all, 0, sizeof(racer_t));
+
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(tid[i], NULL);
+        all->seen += r[i].seen;
+        all->wrong += r[i].wrong;
+        all->lost += r[i].lost;
+    }
+}
+
+
 static uint64_t      test_seed = UINT64_C(0x9e3779b97f4a7c15);
 static atomic_int    test_inside;
 static atomic_int    test_most;
@@ -331,8 +347,8 @@ static void
 test_balance_race(void)
 {
     char                 name[16];
-    racer_t              r[THREADS];
-    uint64_t             i, seen, wrong;
+    racer_t              r[THREADS], all;
+    uint64_t             i;
     pthread_t            tid[THREADS];
     ron_zone_t           zone;
     atomic_bool          stop;
@@ -355,17 +371,11 @@ test_balance_race(void)
     }
 
     atomic_store(&stop, true);
-    seen = 0;
-    wrong = 0;
+    race_end(tid, r, &all);
 
-    for (i = 0; i < THREADS; i++) {
-        pthread_join(tid[i], NULL);
-        seen += r[i].seen;
-        wrong += r[i].wrong;
-    }
-
-    ok(seen > 1000, "%llu reads while one writes", (unsigned long long) seen);
-    is_u64(wrong, 0, "none is torn");
+    ok(all.seen > 1000, "%llu reads while one writes",
+       (unsigned long long) all.seen);
+    is_u64(all.wrong, 0, "none is torn");
     test_unmap(&zone);
 }
 
@@ -576,7 +586,7 @@ static void
 test_admission(void)
 {
     pid_t       pid;
-    racer_t     r[THREADS];
+    racer_t     r[THREADS], all;
     uint32_t    slot, mine, dead;
     uint64_t    i, in, out;
     pthread_t   tid[THREADS];
@@ -614,17 +624,11 @@ test_admission(void)
                    == RON_OK);
         RON_ASSERT(pthread_create(&tid[i], NULL, race_admit, &r[i]) == 0);
     }
-    in = 0;
-    out = 0;
-    for (i = 0; i < THREADS; i++) {
-        pthread_join(tid[i], NULL);
-        in += r[i].seen;
-        out += r[i].lost;
-    }
-    ok(atomic_load(&test_most) == 2 && in > 0 && out > 0,
+    race_end(tid, r, &all);
+    ok(atomic_load(&test_most) == 2 && all.seen > 0 && all.lost > 0,
        "never more than 2 inside (%d), %llu in, %llu refused",
-       atomic_load(&test_most), (unsigned long long) in,
-       (unsigned long long) out);
+       atomic_load(&test_most), (unsigned long long) all.seen,
+       (unsigned long long) all.lost);
     is_u64(ron_zone_admitted(&zone, RON_ADMIT_WORK), 0, "all are out again");
 
     /* Processes killed while they admit: nothing is lost for good. */
@@ -861,8 +865,8 @@ race_notes(void *arg)
 static void
 test_notes_race(void)
 {
-    racer_t      r[THREADS];
-    uint64_t     i, seen, wrong;
+    racer_t      r[THREADS], all;
+    uint64_t     i;
     pthread_t    tid[THREADS];
     ron_zone_t   zone;
 
@@ -876,18 +880,11 @@ test_notes_race(void)
         RON_ASSERT(pthread_create(&tid[i], NULL, race_notes, &r[i]) == 0);
     }
 
-    seen = 0;
-    wrong = 0;
+    race_end(tid, r, &all);
 
-    for (i = 0; i < THREADS; i++) {
-        pthread_join(tid[i], NULL);
-        seen += r[i].seen;
-        wrong += r[i].wrong;
-    }
-
-    ok(seen > 1000, "%llu notes found while four write",
-       (unsigned long long) seen);
-    is_u64(wrong, 0, "none with another one's key");
+    ok(all.seen > 1000, "%llu notes found while four write",
+       (unsigned long long) all.seen);
+    is_u64(all.wrong, 0, "none with another one's key");
     test_unmap(&zone);
 }
 
@@ -1171,8 +1168,8 @@ test_bus(void)
 static void
 test_ring(void)
 {
-    racer_t       r[THREADS];
-    uint64_t      i, cursor, lost, total, wrong;
+    racer_t       r[THREADS], all;
+    uint64_t      i, cursor, lost;
     pthread_t     tid[THREADS];
     ron_zone_t    zone;
     atomic_bool   stop;
@@ -1228,15 +1225,10 @@ test_ring(void)
         (void) ron_zone_event_put(&zone, BUS, &e);
     }
     atomic_store(&stop, true);
-    total = 0;
-    wrong = 0;
-    for (i = 0; i < THREADS; i++) {
-        pthread_join(tid[i], NULL);
-        total += r[i].seen + r[i].lost;
-        wrong += r[i].wrong;
-    }
-    is_u64(total, 100000 * THREADS, "every event was read or counted as lost");
-    is_u64(wrong, 0, "in order and whole");
+    race_end(tid, r, &all);
+    is_u64(all.seen + all.lost, 100000 * THREADS,
+           "every event was read or counted as lost");
+    is_u64(all.wrong, 0, "in order and whole");
     test_unmap(&zone);
 }
 
