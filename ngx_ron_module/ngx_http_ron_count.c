@@ -82,8 +82,6 @@ ngx_http_ron_checks_since(ngx_http_ron_ctx_t *ctx, uint64_t now_us)
     if (!ctx->checking && ngx_ron_slot() != RON_ZONE_SLOT_NONE) {
         ctx->checking = 1;
         ctx->checks_from_us = now_us;
-        ron_metric_add(ngx_ron_zone(), ngx_ron_slot(),
-                       RON_M_PREVALIDATORS_BUSY, 0, 0, 0, 0, 1);
     }
 }
 
@@ -108,9 +106,6 @@ ngx_http_ron_checks_stop(ngx_http_ron_ctx_t *ctx, uint64_t now_us)
             ctx->trace->checked_us = now_us;
             ctx->trace->checks_us = ctx->checks_us;
         }
-
-        ron_metric_sub(ngx_ron_zone(), ngx_ron_slot(),
-                       RON_M_PREVALIDATORS_BUSY, 0, 0, 0, 0, 1);
     }
 }
 

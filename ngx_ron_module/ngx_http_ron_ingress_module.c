@@ -346,9 +346,6 @@ ngx_http_ron_ingress_start(ngx_http_ron_ingress_t *task)
 
     task->running = 1;
 
-    ron_metric_add(ngx_ron_zone(), ngx_ron_slot(), RON_M_INGRESS_BUSY,
-                   0, 0, 0, 0, 1);
-
     ngx_http_ron_checks_begin(task->ctx);
 
     return NGX_OK;
@@ -383,9 +380,6 @@ ngx_http_ron_ingress_event(ngx_event_t *ev)
     task->done = 1;
 
     ngx_ron_admit_done(RON_ADMIT_PARSE);
-    ron_metric_sub(ngx_ron_zone(), ngx_ron_slot(), RON_M_INGRESS_BUSY,
-                   0, 0, 0, 0, 1);
-
     ngx_http_ron_ingress_poll(&ngx_http_ron_ingress_timer);
 
     if (ctx == NULL) {

@@ -225,6 +225,10 @@ ngx_http_ron_status_metrics(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
     ngx_http_ron_status_health(r, &h);
     ron_metric_set(zone, 0, RON_M_WALLET_READY, 0, 0, 0, 0,
                    ron_api_ready(&h));
+    ron_metric_set(zone, 0, RON_M_PREVALIDATORS_BUSY, 0, 0, 0, 0,
+                   ron_zone_admitted(zone, RON_ADMIT_CHECK));
+    ron_metric_set(zone, 0, RON_M_INGRESS_BUSY, 0, 0, 0, 0,
+                   ron_zone_admitted(zone, RON_ADMIT_PARSE));
 
     buf = ngx_http_ron_scratch();
 

@@ -629,7 +629,7 @@
       "1 when an append found no room.")                                      \
     X(PREVALIDATORS_BUSY, "ledger_prevalidators_busy", GAUGE,                 \
       LEDGER, NONE, NONE, NONE, NONE,                                         \
-      "Checks under way.")                                                    \
+      "Checks by other services, under way.")                                 \
     X(INGRESS_BUSY, "ledger_ingress_workers_busy", GAUGE,                     \
       LEDGER, NONE, NONE, NONE, NONE,                                         \
       "Bodies being parsed in threads.")                                      \
