@@ -502,6 +502,7 @@ ngx_http_ron_health(ron_api_health_t *h)
 static void
 ngx_http_ron_health_beat(ron_api_health_t *h, uint64_t now_us)
 {
+    ngx_pid_t        helper;
     ron_zone_t      *zone;
     ngx_ron_conf_t  *rcf;
 
@@ -542,9 +543,11 @@ ngx_http_ron_health_beat(ron_api_health_t *h, uint64_t now_us)
     h->has_beat = true;
     h->state = beat.state;
 
-    /* the helper's word over its socket is newer than its last beat */
+    /* a beat has a change before anybody is told; ours may not beat yet */
 
-    if (ngx_ron_ipc_state() != RON_STATE_STARTING) {
+    helper = ngx_ron_ipc_helper();
+
+    if (helper && (uint64_t) helper != beat.pid) {
         h->state = ngx_ron_ipc_state();
     }
 
@@ -563,37 +566,18 @@ ngx_http_ron_shed(uint64_t now_us)
 {
     ron_api_health_t  h;
 
-    /* the helper's word over its socket is newer than its last beat */
+    ngx_http_ron_health_beat(&h, now_us);
 
-    switch (ngx_ron_ipc_state()) {
+    /*
+     * Not connected: a helper that has begun to serve may still have the
+     * replay in its last beat.  One that is in safe mode says so.
+     */
 
-    case RON_STATE_SAFE_MODE:
-        return RON_REASON_SAFE_MODE;
-
-    case RON_STATE_DRAINING:
-    case RON_STATE_ABORTING:
-    case RON_STATE_STOPPED:
-        return RON_REASON_DRAINING;
-
-    case RON_STATE_STARTING:
-
-        /*
-         * Not connected: a helper that has begun to serve may still have the
-         * replay in its last beat.  One that is in safe mode says so.
-         */
-
-        ngx_http_ron_health_beat(&h, now_us);
-
-        if (h.state == RON_STATE_SAFE_MODE) {
-            h.state = RON_STATE_STARTING;
-        }
-
-        return ron_api_shed(&h);
-
-    default:
-        ngx_http_ron_health_beat(&h, now_us);
-        return ron_api_shed(&h);
+    if (h.state == RON_STATE_SAFE_MODE && ngx_ron_ipc_helper() == 0) {
+        h.state = RON_STATE_STARTING;
     }
+
+    return ron_api_shed(&h);
 }
 
 

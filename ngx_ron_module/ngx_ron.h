@@ -219,10 +219,9 @@ void ngx_ron_admit_done(ron_admit_t queue);
 /*
  * In the helper, with a zone: what libron has counted since the last call, and
  * what it has now.  Due once in "ron_metrics_tick", and when the ledger's
- * state has changed; *at_us is when the newest sample was, or is now.
+ * state has changed.
  */
-ngx_uint_t ngx_ron_sample_due(const ron_service_stat_t *stat, uint64_t now_us,
-    uint64_t *at_us);
+ngx_uint_t ngx_ron_sample_due(const ron_service_stat_t *stat, uint64_t now_us);
 void ngx_ron_sample_counts(const ron_service_stat_t *stat);
 void ngx_ron_sample(const ron_service_stat_t *stat, uint64_t now_us);
 

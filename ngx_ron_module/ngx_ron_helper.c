@@ -42,6 +42,9 @@ static uint64_t ngx_ron_helper_workers(void);
 static void ngx_ron_helper_tick(ngx_event_t *ev);
 static void ngx_ron_helper_start(ngx_event_t *ev);
 static void ngx_ron_helper_publish(void);
+static ngx_uint_t ngx_ron_helper_speaks(const ron_zone_t *zone,
+    const ron_service_stat_t *stat, uint64_t now_us);
+static void ngx_ron_helper_beat(const ron_zone_t *zone);
 static void ngx_ron_helper_committers(void);
 static void ngx_ron_helper_project(ngx_log_t *log);
 static uint64_t ngx_ron_helper_admitted(void *ctx);
@@ -95,7 +98,7 @@ static const char  *ngx_ron_helper_safe_reasons[] = {
 };
 
 
-/* the newest durable batch, under the mutex */
+/* the newest durable batch, under the mutex; so is the beat written */
 
 static ngx_uint_t           ngx_ron_helper_headed;  /* took the lock */
 
@@ -103,6 +106,7 @@ static uint64_t             ngx_ron_helper_seq;
 static uint64_t             ngx_ron_helper_time;
 static ron_hash_t           ngx_ron_helper_root;
 static ron_bus_key_t        ngx_ron_helper_bus;
+static uint64_t             ngx_ron_helper_sampled_us;
 static ron_mutex_t         *ngx_ron_helper_mutex;
 
 
@@ -417,6 +421,7 @@ ngx_ron_helper_start(ngx_event_t *ev)
     ngx_cycle_t         *cycle;
     ron_status_t         rc;
     ngx_ron_conf_t      *rcf;
+    ron_service_t       *service;
     ron_service_conf_t   conf;
 
     static ron_status_t  said;
@@ -466,7 +471,7 @@ ngx_ron_helper_start(ngx_event_t *ev)
     conf.on_state = ngx_ron_helper_on_state;
     conf.ctx = ngx_ron_shared(cycle);
 
-    rc = ron_service_start(&conf, &ngx_ron_helper_service);
+    rc = ron_service_start(&conf, &service);
 
     if (rc != RON_OK) {
 
@@ -480,10 +485,13 @@ ngx_ron_helper_start(ngx_event_t *ev)
             said = rc;
         }
 
-        ngx_ron_helper_service = NULL;
         ngx_add_timer(ev, NGX_RON_RETRY);
 
     } else {
+        ron_mutex_lock(ngx_ron_helper_mutex);
+        ngx_ron_helper_service = service;
+        ron_mutex_unlock(ngx_ron_helper_mutex);
+
         ngx_ron_tasks_thread(RON_D_KIND_SEQUENCER, NGX_RON_SPAWNED);
     }
 
@@ -585,6 +593,15 @@ ngx_ron_helper_on_state(void *ctx, ron_life_t state, const char *reason)
         ngx_ron_helper_wiped = 1;
         ron_zone_balances_wipe(zone);
         ron_zone_notes_wipe(zone);
+    }
+
+    /*
+     * Before anybody is told: a worker that has not heard yet, or is not
+     * connected, must not take what another one's client knows is refused.
+     */
+
+    if (zone) {
+        ngx_ron_helper_beat(zone);
     }
 }
 
@@ -742,26 +759,80 @@ ngx_ron_helper_balance(const ron_zone_t *zone, const ron_balance_t *balance,
 }
 
 
+static void
+ngx_ron_helper_publish(void)
+{
+    uint64_t             now_us;
+    ron_zone_t          *zone;
+    ron_service_stat_t   stat;
+
+    zone = ngx_ron_zone();
+
+    if (zone == NULL || ngx_ron_helper_service == NULL) {
+        return;
+    }
+
+    now_us = ron_clock_mono_us();
+    ron_service_stat(ngx_ron_helper_service, &stat);
+
+    if (!ngx_ron_helper_speaks(zone, &stat, now_us)) {
+        return;
+    }
+
+    ngx_ron_sample_counts(&stat);
+
+    if (ngx_ron_sample_due(&stat, now_us)) {
+        ngx_ron_sample(&stat, now_us);
+
+        ron_mutex_lock(ngx_ron_helper_mutex);
+        ngx_ron_helper_sampled_us = now_us;
+        ron_mutex_unlock(ngx_ron_helper_mutex);
+    }
+
+    ngx_ron_helper_beat(zone);
+    ngx_ron_logs();
+}
+
+
 /*
  * The beat has one writer: the helper that has the ledger.  One that waits
  * for it says so only when nobody else says anything.
  */
 
-static void
-ngx_ron_helper_publish(void)
+static ngx_uint_t
+ngx_ron_helper_speaks(const ron_zone_t *zone, const ron_service_stat_t *stat,
+    uint64_t now_us)
 {
-    uint64_t             now_us;
-    ngx_uint_t           due;
-    ron_beat_t           beat;
-    ron_zone_t          *zone;
-    ngx_ron_conf_t      *rcf;
-    ron_service_stat_t   stat;
+    ron_beat_t  beat;
 
-    rcf = ngx_ron_get_conf(ngx_ron_helper_cycle);
-    zone = ngx_ron_zone();
+    if (stat->state != RON_STATE_STARTING
+        && stat->state != RON_STATE_FOLLOWING)
+    {
+        return 1;
+    }
 
-    if (zone == NULL || ngx_ron_helper_service == NULL) {
-        return;
+    return ron_zone_beat_read(zone, &beat) != RON_OK
+           || beat.pid == (uint64_t) ngx_pid
+           || beat.beat_us + NGX_RON_STALE_US <= now_us;
+}
+
+
+/*
+ * From the timer, and from libron's thread as soon as the state is another.
+ * Who reads that we run finds what was sampled; that we do not is not kept.
+ */
+
+static void
+ngx_ron_helper_beat(const ron_zone_t *zone)
+{
+    uint64_t            now_us;
+    ron_beat_t          beat;
+    ron_service_stat_t  stat;
+
+    ron_mutex_lock(ngx_ron_helper_mutex);
+
+    if (ngx_ron_helper_service == NULL) {
+        goto done;
     }
 
     /* the time first: what it lacks of later commits is not of that time */
@@ -769,41 +840,31 @@ ngx_ron_helper_publish(void)
     now_us = ron_clock_mono_us();
     ron_service_stat(ngx_ron_helper_service, &stat);
 
-    if ((stat.state == RON_STATE_STARTING
-         || stat.state == RON_STATE_FOLLOWING)
-        && ron_zone_beat_read(zone, &beat) == RON_OK
-        && beat.pid != (uint64_t) ngx_pid
-        && beat.beat_us + NGX_RON_STALE_US > now_us)
+    if (!ngx_ron_helper_speaks(zone, &stat, now_us)
+        || (stat.state == RON_STATE_RUNNING && ngx_ron_helper_sampled_us == 0))
     {
-        return;
+        goto done;
     }
 
     ngx_memzero(&beat, sizeof(ron_beat_t));
 
     beat.state = stat.state;
-    beat.generation = rcf->generation;
+    beat.generation = ngx_ron_get_conf(ngx_ron_helper_cycle)->generation;
     beat.pid = ngx_pid;
     beat.beat_us = now_us;
     beat.sync_since_us = stat.sync_since_us;
     beat.seq = stat.seq;
     beat.committed_ms = stat.committed_ms;
     beat.commit_depth = stat.commit_depth;
-
-    due = ngx_ron_sample_due(&stat, beat.beat_us, &beat.sample_us);
-
-    ron_mutex_lock(ngx_ron_helper_mutex);
+    beat.sample_us = ngx_ron_helper_sampled_us;
     beat.time_ms = ngx_ron_helper_time;
     beat.root = ngx_ron_helper_root;
-    ron_mutex_unlock(ngx_ron_helper_mutex);
 
     ron_zone_beat_write(zone, &beat);
-    ngx_ron_sample_counts(&stat);
 
-    if (due) {
-        ngx_ron_sample(&stat, beat.beat_us);
-    }
+done:
 
-    ngx_ron_logs();
+    ron_mutex_unlock(ngx_ron_helper_mutex);
 }
 
 

@@ -32,8 +32,7 @@ static struct {
 
 
 ngx_uint_t
-ngx_ron_sample_due(const ron_service_stat_t *stat, uint64_t now_us,
-    uint64_t *at_us)
+ngx_ron_sample_due(const ron_service_stat_t *stat, uint64_t now_us)
 {
     ngx_uint_t       due;
     ngx_ron_conf_t  *rcf;
@@ -50,8 +49,6 @@ ngx_ron_sample_due(const ron_service_stat_t *stat, uint64_t now_us,
         at = now_us;
         state = stat->state;
     }
-
-    *at_us = at;
 
     return due;
 }

@@ -654,13 +654,24 @@ my @socks = map {
     $sock;
 } 1 .. 12;
 
+# what is refused here asks no service, however much of it there is meanwhile
+
+defined(my $other = fork) or BAIL_OUT("fork: $!");
+
+if ($other == 0) {
+    $s->post('/v1/issue', {}, key => "none$_") for 1 .. 10_000;
+    POSIX::_exit(0);
+}
+
 my $busy = 0;
-until_ok(3, sub {
+my $until = time + 0.6;
+while (time < $until) {
     my $now = $s->metric('ledger_prevalidators_busy');
     $busy = $now if $now > $busy;
-    return $busy >= 3;
-});
+}
 is($busy, 3, 'as many as there may be');
+kill 'KILL', $other;
+waitpid $other, 0;
 
 my @status = map { RonTest::read_response($_, 'POST', 10)->{status} } @socks;
 is(scalar(grep { $_ == 200 } @status), 12, 'all get their turn');
@@ -718,6 +729,16 @@ ok($s->reload, 'a policy service');
 ok($s->wait_ready, 'ready');
 tell_mock('/policy/check', '200 0.6');
 
+# the worker that another client is connected to hears nothing of it until
+# after that client's request
+
+my ($here, $there) = $s->workers;
+freeze($here);
+my $deaf = $s->connect;
+$s->send_request($deaf, 'GET', '/healthz', undef, keep => 1);
+is(RonTest::read_response($deaf, 'GET', 5)->{status}, 200, 'a connection');
+kill 'CONT', $here;
+
 my @late = map { $s->connect } 1 .. 2;
 $s->send_request($late[0], 'POST', '/v1/issue', { to => 'drained',
     asset => 'ron', amount_minor => '3' }, key => 'drained');
@@ -725,7 +746,15 @@ $s->send_request($late[1], 'POST', '/ledger/ingest', { batch => [
     { id => 'drained', ts => 1_700_000_000_000, kind => 'Mint',
       account => 'x', amount => '1', nonce => nonce16(), v => 1 } ] });
 ok(until_ok(5, sub { asked('/policy/check') == 2 }), 'two are being checked');
+freeze($there);
+$s->send_request($deaf, 'POST', '/v1/issue', { to => 'drained',
+    asset => 'ron', amount_minor => '1' }, key => 'deaf');
 is($s->post('/ledger/admin/drain', undef)->{status}, 200, 'a drain');
+kill 'CONT', $there;
+$r = RonTest::read_response($deaf, 'POST', 5);
+is(code($r), 'DRAINING',
+   'who asked a worker that has not heard of it is refused')
+    or diag("$r->{status} $r->{body}\n", $s->log);
 $t = time;
 $r = pay();
 is(code($r), 'DRAINING', 'who comes now is refused');
