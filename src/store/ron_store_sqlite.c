@@ -96,6 +96,8 @@ static ron_status_t ron_sqlite_step(ron_sqlite_t *s, sqlite3_stmt *stmt,
 
 static ron_status_t ron_sqlite_maintain(ron_store_t *store,
     uint64_t keep_gen);
+static void ron_sqlite_took(ron_sqlite_t *s, uint32_t pages,
+    uint64_t took_us);
 static ron_status_t ron_sqlite_checkpoint(ron_sqlite_t *s);
 static ron_status_t ron_sqlite_forget(ron_sqlite_t *s, uint64_t keep_gen);
 
@@ -831,9 +833,29 @@ ron_sqlite_maintain(ron_store_t *store, uint64_t keep_gen)
     status = ron_sqlite_checkpoint(s);
 
     end_us = ron_clock_mono_us();
-    s->wal_rest_us = end_us + RON_SQLITE_WAL_PART * (end_us - begin_us);
+
+    ron_sqlite_took(s, more, end_us - begin_us);
+    s->wal_rest_us = end_us + RON_SQLITE_WAL_PART * s->wal_small_us;
 
     return status;
+}
+
+
+/*
+ * What a small checkpoint takes, as a rule.  A longer one tells only when it
+ * took less; and one that was held up says little of the next, which would
+ * come late for it, be long, and be late again.
+ */
+
+static void
+ron_sqlite_took(ron_sqlite_t *s, uint32_t pages, uint64_t took_us)
+{
+    if (s->wal_small_us == 0 || took_us < s->wal_small_us) {
+        s->wal_small_us = took_us;
+
+    } else if (pages <= 2 * s->wal_pages / RON_SQLITE_WAL_PART) {
+        s->wal_small_us = ron_min(took_us, 2 * s->wal_small_us);
+    }
 }
 
 

@@ -71,6 +71,7 @@ typedef struct {
 
     uint32_t       wal_n;           /* frames in the WAL */
     uint32_t       wal_tried;       /* frames at the last checkpoint */
+    uint64_t       wal_small_us;    /* a small checkpoint; 0: no idea yet */
     uint64_t       wal_rest_us;     /* no small checkpoint before */
     bool           wal_partial;     /* which readers kept from finishing */
 } ron_sqlite_t;
