@@ -150,7 +150,8 @@ ron_zone_nonce_pair(const ron_zone_t *zone, const ron_zone_nonce_t *n)
     shards = zone->shards ? ron_min(zone->shards, buckets) : RON_ZONE_SHARDS;
     buckets /= shards;
 
-    bucket = n->prefix % shards * buckets + n->key.w[0] % buckets;
+    bucket = ron_zone_one_of(n->prefix, shards) * buckets
+             + ron_zone_one_of(n->key.w[0], buckets);
 
     return ron_zone_pair(ron_zone_words(zone, zone->nonces)
                          + bucket * RON_PAIR_WORDS, n->key.w[1] | 1);
@@ -211,7 +212,7 @@ ron_zone_note(const ron_zone_t *zone, const ron_zone_nonce_t *n,
             ^ ron_zone_epoch(zone, RON_EPOCH_NOTES)) | 1;
 
     return ron_zone_words(zone, zone->notes)
-           + place % zone->note_buckets * RON_NOTE_WORDS;
+           + ron_zone_one_of(place, zone->note_buckets) * RON_NOTE_WORDS;
 }
 
 
@@ -339,7 +340,8 @@ ron_zone_rate_take(const ron_zone_t *zone, const ron_zone_key_t *key,
     depth = step * ron_max(burst, UINT64_C(1));
 
     pair = ron_zone_pair(ron_zone_words(zone, zone->rates)
-                         + key->w[0] % zone->rate_buckets * RON_PAIR_WORDS,
+                         + ron_zone_one_of(key->w[0], zone->rate_buckets)
+                           * RON_PAIR_WORDS,
                          key->w[1] | 1);
 
     full = ron_word_get(&pair[1]);

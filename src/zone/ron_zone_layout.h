@@ -70,6 +70,18 @@ ron_word_set(ron_word_t *word, uint64_t value)
 }
 
 
+/*
+ * One of n for a hash, by its upper bits: a product, where a remainder takes
+ * some thirty times as long.
+ */
+
+static inline uint64_t
+ron_zone_one_of(uint64_t hash, uint64_t n)
+{
+    return (uint64_t) ((ron_u128_t) hash * n >> 64);
+}
+
+
 static inline bool
 ron_word_cas(ron_word_t *word, uint64_t *expected, uint64_t value)
 {

@@ -460,7 +460,8 @@ test_bucket(void)
         (void) snprintf(names[n], sizeof(names[n]), "k%llu",
                         (unsigned long long) i);
         ron_zone_key(&zone, ron_cstr(names[n]), ron_str("ron"), &key);
-        n += key.w[0] % zone.balance_buckets == 5;
+        n += (uint64_t) ((ron_u128_t) key.w[0] * zone.balance_buckets >> 64)
+             == 5;
     }
 
     for (i = 0; i < 8; i++) {
