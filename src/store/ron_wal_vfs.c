@@ -20,6 +20,7 @@ typedef struct {
     sqlite3_int64   off;            /* of what is gathered */
     size_t          pace;           /* SIZE_MAX: synced when SQLite says so */
     size_t          unsynced;
+    bool            durable;        /* all that was ever written here */
     void          (*rest)(void *ctx);
     void           *rest_ctx;
 } ron_wal_file_t;
@@ -276,6 +277,7 @@ ron_wal_put(ron_wal_file_t *f, const void *data, size_t n, sqlite3_int64 off)
 
     rc = f->real->pMethods->xWrite(f->real, data, (int) n, off);
 
+    f->durable = false;
     f->unsynced += n;
 
     if (rc == SQLITE_OK && f->unsynced >= f->pace) {
@@ -356,10 +358,17 @@ ron_wal_truncate(sqlite3_file *file, sqlite3_int64 size)
 
     rc = ron_wal_flush(f);
 
+    f->durable = false;
+
     return rc != SQLITE_OK ? rc
                            : f->real->pMethods->xTruncate(f->real, size);
 }
 
+
+/*
+ * A checkpoint syncs the log that each commit has synced, and the disk would
+ * be asked to flush its cache once more for nothing.
+ */
 
 static int
 ron_wal_sync(sqlite3_file *file, int flags)
@@ -371,7 +380,12 @@ ron_wal_sync(sqlite3_file *file, int flags)
 
     f->unsynced = 0;
 
-    return rc != SQLITE_OK ? rc : f->real->pMethods->xSync(f->real, flags);
+    if (rc == SQLITE_OK && !f->durable) {
+        rc = f->real->pMethods->xSync(f->real, flags);
+        f->durable = (rc == SQLITE_OK);
+    }
+
+    return rc;
 }
 
 

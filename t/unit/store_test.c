@@ -1692,6 +1692,7 @@ typedef struct {
 static fault_t      fault;
 static int          fault_in;           /* operations until it strikes */
 static int          fault_hits;
+static uint32_t     fault_syncs[2];     /* of the database, of its WAL */
 static methods_t    fault_tables[2];
 static sqlite3_vfs  fault_vfs;
 
@@ -1738,6 +1739,8 @@ fault_sync(sqlite3_file *f, int flags)
     const methods_t  *t;
 
     t = (const methods_t *) (const void *) f->pMethods;
+
+    fault_syncs[t->wal]++;
 
     if (fault_now(t->wal ? FAULT_SYNC : FAULT_DB_SYNC)) {
         return SQLITE_IOERR_FSYNC;
@@ -1878,6 +1881,8 @@ test_wal_small(void)
     w.conf.wal_pages = 1600;
     is_status(world_start(&w), RON_OK, "a ledger with a large bound");
 
+    memset(fault_syncs, 0, sizeof(fault_syncs));
+
     for (i = 0, wrong = 0; i < 40; i++) {
         wrong += maintained(&w, 20);
         ron_sleep_us(20000);
@@ -1889,6 +1894,11 @@ test_wal_small(void)
 
     is_u64(wrong, 0, "commits and maintenance");
     is_u64((uint64_t) fault_hits, 1, "one checkpoint was late");
+    ok(fault_syncs[0] >= 10, "of %" PRIu32 " checkpoints", fault_syncs[0]);
+    ok(fault_syncs[1] >= 40 * 20
+       && fault_syncs[1] <= 40 * 20 + fault_syncs[0],
+       "the WAL was synced by commits, and when it starts over: %" PRIu32,
+       fault_syncs[1]);
     size = file_size(dir_of(&w), "ledger.db-wal");
     ok(size < 800 * 4120, "its WAL has %" PRIu64 " bytes", size);
     world_free(&w);
