@@ -819,7 +819,9 @@ ngx_ron_helper_speaks(const ron_zone_t *zone, const ron_service_stat_t *stat,
 
 /*
  * From the timer, and from libron's thread as soon as the state is another.
- * Who reads that we run finds what was sampled; that we do not is not kept.
+ * Nothing is said before the first sample, so that who finds us ready finds
+ * what was sampled, and until then workers believe our socket.  Only of a
+ * drain, which nobody takes back, they are told at once.
  */
 
 static void
@@ -841,7 +843,9 @@ ngx_ron_helper_beat(const ron_zone_t *zone)
     ron_service_stat(ngx_ron_helper_service, &stat);
 
     if (!ngx_ron_helper_speaks(zone, &stat, now_us)
-        || (stat.state == RON_STATE_RUNNING && ngx_ron_helper_sampled_us == 0))
+        || (ngx_ron_helper_sampled_us == 0
+            && (stat.state == RON_STATE_RUNNING
+                || stat.state == RON_STATE_SAFE_MODE)))
     {
         goto done;
     }
