@@ -472,6 +472,9 @@ void ngx_http_ron_task_end(void);
 ron_status_t ngx_http_ron_task_store(ngx_ron_conf_t *rcf,
     ron_store_t **store);
 
+/* In a thread that reads the ledger: where it may be, the first time. */
+void ngx_http_ron_task_place(ngx_ron_conf_t *rcf);
+
 /* For `work`: a refusal. */
 ron_status_t ngx_http_ron_task_refuse(ngx_http_ron_task_t *task,
     ron_reason_t reason, const char *text);

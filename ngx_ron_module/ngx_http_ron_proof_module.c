@@ -443,6 +443,8 @@ ngx_http_ron_proof_thread(void *data, ngx_log_t *log)
     ngx_http_ron_proof_item_t  *item;
     ngx_http_ron_proof_slot_t  *slot;
 
+    ngx_http_ron_task_place(b->conf);
+
     held = 0;
     since_us = 0;
     slot = b->slot;

@@ -237,12 +237,44 @@ ngx_http_ron_task_stuck(ngx_event_t *ev)
 }
 
 
+/*
+ * NGINX's threads are where their worker may be, and with worker_cpu_affinity
+ * that is one processor, which the worker fills by itself.  Who reads the
+ * ledger may be where the helper is as well.  Once, in the thread.
+ */
+
+void
+ngx_http_ron_task_place(ngx_ron_conf_t *rcf)
+{
+#if (NGX_HAVE_CPU_AFFINITY)
+
+    cpu_set_t  cpus;
+
+    static __thread ngx_uint_t  placed;
+
+    if (placed || rcf->cpus_n == 0) {
+        return;
+    }
+
+    placed = 1;
+
+    if (sched_getaffinity(0, sizeof(cpu_set_t), &cpus) == 0) {
+        CPU_OR(&cpus, &cpus, &rcf->cpus);
+        (void) sched_setaffinity(0, sizeof(cpu_set_t), &cpus);
+    }
+
+#endif
+}
+
+
 /* In a thread: no request, no pool, no log. */
 
 static void
 ngx_http_ron_task_thread(void *data, ngx_log_t *log)
 {
     ngx_http_ron_task_t  *task = data;
+
+    ngx_http_ron_task_place(task->conf);
 
     task->rc = ngx_http_ron_task_store(task->conf, &task->store);
 

@@ -194,6 +194,38 @@ SKIP: {
 }
 
 
+# a worker's thread that reads the ledger may be where the helper is
+
+{
+    my ($list) = RonTest::slurp('/proc/self/status')
+                 =~ /^Cpus_allowed_list:\s*(\S+)/m;
+    my @cpus = map { /^(\d+)-(\d+)$/ ? ($1 .. $2) : $_ } split /,/, $list;
+    my ($one, $other) = @cpus[0, -1];
+    my $s = RonTest->new(workers => 1, main =>
+        'worker_cpu_affinity 1' . '0' x $one . ';'
+        . 'ron_helper_cpu_affinity 1' . '0' x $other . ';');
+    my $where = sub {
+        my @now = map { RonTest::slurp("/proc/$_/status")
+                        =~ /^Cpus_allowed_list:\s*(\S+)/m ? $1 : '' } @_;
+        return join ' ', map { s/-/,/r } @now;
+    };
+
+    ok($s->start, 'a worker with a processor of its own, too');
+    my ($worker) = $s->workers;
+    $s->post('/v1/issue', { to => 'a', asset => 'ron', amount_minor => '1' },
+             key => 'placed');
+    is($s->get('/ledger/proof/inclusion?seq=1')->{status}, 200, 'a proof');
+    is($where->($worker), $one, 'the worker is where it was');
+
+    my @tasks = map { m{(\d+)/task/(\d+)} && $2 ne $1 ? "$1/task/$2" : () }
+        glob "/proc/$worker/task/*";
+    my $both = $one == $other ? $one : "$one,$other";
+    ok((grep { $where->($_) eq $both } @tasks), 'who read may be on both')
+        or diag($where->(@tasks));
+    $s->quit;
+}
+
+
 # a ledger in memory needs no directory
 
 {
