@@ -22,7 +22,7 @@ rc=$?
 
 if [ -s "$summary" ]; then
     echo "What failed, again:"
-    grep -A5 '^#   Failed test' "$said" | grep '^#  ' | tail -n 24
+    grep -A5 '^#   Failed test' "$said" | grep '^# ' | cut -c -300 | tail -n 24
     cat "$summary"
 fi
 

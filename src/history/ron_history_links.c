@@ -286,7 +286,10 @@ ron_history_links_write(ron_history_links_t *l, uint64_t last)
         status = ron_links_flush(l, run);
     }
 
+    /* who failed leaves nothing that the next run could begin with */
+
     l->n = 0;
+    l->out_n = 0;
 
     return status;
 }

@@ -648,17 +648,12 @@ test_damaged(void)
 }
 
 
-/* A page that the projector has no need of any more: readers see it. */
+/* Zeroes in the page below which all links are. */
 
 static void
-test_damaged_leaf(void)
+damage_links(void)
 {
-    char                   path[600];
-    uint64_t               page, size, mark;
-    ron_buf_t              why;
-    ron_status_t           status;
-    ron_history_t         *h;
-    ron_history_reader_t  *r;
+    uint64_t  page, size;
 
     page = sql_number("SELECT rootpage FROM sqlite_master"
                       " WHERE name = 'account_links'");
@@ -668,6 +663,55 @@ test_damaged_leaf(void)
                  " bs=%llu seek=%llu conv=notrunc 2> /dev/null", dir,
                  (unsigned long long) size, dir, (unsigned long long) size,
                  (unsigned long long) (page - 1));
+}
+
+
+/* The projector finds it with a step half written: nothing of that is left. */
+
+static void
+test_damaged_step(void)
+{
+    uint64_t        mark;
+    ron_buf_t       why;
+    ron_status_t    status;
+    ron_history_t  *h;
+
+    ron_buf_init(&why, 0);
+    RON_ASSERT(ron_history_open(store, &ron_history_usual, &h, &why) == RON_OK
+               && ron_history_reset(h, &why) == RON_OK
+               && ron_history_step(h, 1000, &why) == RON_OK);
+    mark = ron_history_watermark(h);
+    ron_history_close(h);
+    damage_links();
+
+    RON_ASSERT(ron_history_open(store, &ron_history_usual, &h, &why)
+               == RON_OK);
+    is_u64(ron_history_watermark(h), mark, "a damaged page is not seen yet");
+    is_status(ron_history_step(h, 0, &why), RON_AGAIN,
+              "but by a step that writes more than a block");
+    is_u64(ron_history_watermark(h), 0, "after which it is built again");
+    (void) catch_up(h, 0, &status);
+    is_status(status, RON_ENOTFOUND, "until level");
+    (void) runs();
+    ok(same_accounts(), "and right");
+    ron_history_close(h);
+    ron_buf_free(&why);
+}
+
+
+/* A page that the projector has no need of any more: readers see it. */
+
+static void
+test_damaged_leaf(void)
+{
+    char                   path[600];
+    uint64_t               mark;
+    ron_buf_t              why;
+    ron_status_t           status;
+    ron_history_t         *h;
+    ron_history_reader_t  *r;
+
+    damage_links();
     (void) snprintf(path, sizeof(path), "%s/history.db", dir);
 
     RON_ASSERT(ron_history_reader_open(dir, &r) == RON_OK);
@@ -1103,6 +1147,7 @@ main(void)
     test_format();
     test_interleaved(&l);
     test_damaged();
+    test_damaged_step();
     test_damaged_leaf();
     test_damaged_schema();
     test_full();
