@@ -669,8 +669,8 @@ ngx_http_ron_wallet_batch_after(ngx_http_request_t *r,
  */
 
 static ngx_uint_t
-ngx_http_ron_wallet_cached(ngx_http_request_t *r, const ron_zone_key_t *key,
-    uint64_t now_us, ngx_http_ron_cached_t *c)
+ngx_http_ron_wallet_cached(ngx_http_request_t *r, ron_str_t account,
+    ron_str_t asset, uint64_t now_us, ngx_http_ron_cached_t *c)
 {
     uint64_t             now_ms;
     ngx_time_t          *tp;
@@ -710,7 +710,7 @@ ngx_http_ron_wallet_cached(ngx_http_request_t *r, const ron_zone_key_t *key,
                      && beat.pid != (uint64_t) ngx_ron_ipc_helper();
     }
 
-    if (ron_zone_balance_get_key(zone, key, &cached, now_ms) != RON_OK) {
+    if (ron_zone_balance_get(zone, account, asset, &cached, now_ms) != RON_OK) {
         return 0;
     }
 
@@ -751,8 +751,7 @@ ngx_http_ron_wallet_balance(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
 {
     ron_str_t               account, asset;
     ngx_msec_t              left, lag;
-    ngx_uint_t              found, ask, remote;
-    ron_zone_key_t          key;
+    ngx_uint_t              found, ask;
     ron_api_error_t         err;
     ngx_ron_call_t         *call;
     ngx_http_ron_cached_t   cached;
@@ -770,27 +769,18 @@ ngx_http_ron_wallet_balance(ngx_http_request_t *r, ngx_http_ron_ctx_t *ctx)
                                    "an asset is needed", "asset");
     }
 
-    remote = ngx_http_ron_remote_ledger(r) != NULL;
-
-    if (!remote) {
-
-        /* memory is asked now, and has it when it is needed */
-
-        ron_zone_key(ngx_http_ron_zone(r), account, asset, &key);
-        ron_zone_balances_ahead(ngx_http_ron_zone(r), &key, 1);
-    }
-
     if (ngx_http_ron_limit_read(r, ctx, account, asset, &err) != RON_OK) {
         return ngx_http_ron_problem(r, &err);
     }
 
-    if (remote) {
+    if (ngx_http_ron_remote_ledger(r) != NULL) {
         return ngx_http_ron_follow_balance(r, ctx);
     }
 
     ctx->seq = ngx_http_ron_bus_seq(r);
 
-    found = ngx_http_ron_wallet_cached(r, &key, ctx->begin_us, &cached);
+    found = ngx_http_ron_wallet_cached(r, account, asset, ctx->begin_us,
+                                       &cached);
     left = found && cached.live ? 0 : ngx_http_ron_time_left(ctx);
     ask = !found;
 
@@ -828,7 +818,6 @@ ngx_http_ron_wallet_balance_answer(void *data, ngx_int_t rc,
     ngx_http_ron_ctx_t *ctx = data;
 
     ron_str_t               account, asset;
-    ron_zone_key_t          key;
     ngx_http_request_t     *r;
     ngx_http_ron_cached_t   cached;
 
@@ -837,7 +826,6 @@ ngx_http_ron_wallet_balance_answer(void *data, ngx_int_t rc,
 
     account = ron_api_arg(ctx->args, ctx->args_n, ron_str("account"));
     asset = ron_api_arg(ctx->args, ctx->args_n, ron_str("asset"));
-    ron_zone_key(ngx_http_ron_zone(r), account, asset, &key);
 
     ngx_memzero(&cached, sizeof(ngx_http_ron_cached_t));
 
@@ -852,8 +840,8 @@ ngx_http_ron_wallet_balance_answer(void *data, ngx_int_t rc,
         rc = ngx_http_ron_wallet_balance_reply(r, ctx, account, asset,
                                                &cached);
 
-    } else if (ngx_http_ron_wallet_cached(r, &key, ron_clock_mono_us(),
-                                          &cached))
+    } else if (ngx_http_ron_wallet_cached(r, account, asset,
+                                          ron_clock_mono_us(), &cached))
     {
         rc = ngx_http_ron_wallet_balance_reply(r, ctx, account, asset,
                                                &cached);

@@ -200,15 +200,13 @@ void ron_zone_balance_put(const ron_zone_t *zone, ron_str_t account,
 /*
  * The same with keys, each ron_zone_key() of account and asset: memory is
  * asked for what will be touched, so that who writes many does not wait for
- * one after the other, nor who reads for the one that will be needed soon.
+ * one after the other.
  */
 void ron_zone_balances_ahead(const ron_zone_t *zone,
     const ron_zone_key_t *keys, size_t n);
 void ron_zone_balance_put_key(const ron_zone_t *zone,
     const ron_zone_key_t *key, const ron_zone_balance_t *balance,
     uint64_t now_ms);
-ron_status_t ron_zone_balance_get_key(const ron_zone_t *zone,
-    const ron_zone_key_t *key, ron_zone_balance_t *balance, uint64_t now_ms);
 
 ron_status_t ron_zone_balance_get(const ron_zone_t *zone, ron_str_t account,
     ron_str_t asset, ron_zone_balance_t *balance, uint64_t now_ms);

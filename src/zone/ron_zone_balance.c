@@ -217,26 +217,16 @@ ron_status_t
 ron_zone_balance_get(const ron_zone_t *zone, ron_str_t account,
     ron_str_t asset, ron_zone_balance_t *balance, uint64_t now_ms)
 {
-    ron_zone_key_t  key;
-
-    ron_zone_key(zone, account, asset, &key);
-    ron_zone_balances_ahead(zone, &key, 1);
-
-    return ron_zone_balance_get_key(zone, &key, balance, now_ms);
-}
-
-
-ron_status_t
-ron_zone_balance_get_key(const ron_zone_t *zone, const ron_zone_key_t *key,
-    ron_zone_balance_t *balance, uint64_t now_ms)
-{
-    uint32_t     way;
-    uint64_t     k[2], data[RON_BALANCE_DATA_N];
-    ron_word_t  *place;
+    uint32_t         way;
+    uint64_t         k[2], data[RON_BALANCE_DATA_N];
+    ron_word_t      *place;
+    ron_zone_key_t   key;
 
     memset(balance, 0, sizeof(ron_zone_balance_t));
 
-    place = ron_balance_bucket(zone, key, k);
+    ron_zone_key(zone, account, asset, &key);
+    place = ron_balance_bucket(zone, &key, k);
+    ron_balance_ask(place);
 
     for (way = 0; way < RON_ZONE_WAYS; way++, place += RON_BALANCE_WORDS) {
         if (ron_balance_is(place, k)
