@@ -55,6 +55,8 @@ static ron_status_t ron_tags_expire_oldest(ron_tags_t *tags,
 static bool ron_tags_merge_locked(ron_tags_t *tags);
 static uint32_t ron_tags_merge_pick_locked(const ron_tags_t *tags,
     const ron_tag_view_t *view);
+static bool ron_tags_merge_may_locked(const ron_tags_t *tags,
+    ron_tag_segment_t *const *s);
 static ron_status_t ron_tags_merge(ron_tags_t *tags,
     const ron_tag_view_t *view, uint32_t at, ron_tag_view_t **merged);
 static ron_status_t ron_tags_pace(void *ctx, uint64_t synced_us);
@@ -640,24 +642,19 @@ ron_tags_merge_locked(ron_tags_t *tags)
 
 
 /*
- * The first of `fanout` neighbours of one tier, the lowest tier that has as
- * many; UINT32_MAX for none.  Tiers fall along a view, so those of one tier
- * are neighbours.  Where tags expire, a segment that spans more time than
- * they live would keep dead ones for too long, so that is not made.
+ * The first of `fanout` neighbours of one tier that may become one, of the
+ * newest neighbours that are as many; UINT32_MAX for none.
  */
 
 static uint32_t
 ron_tags_merge_pick_locked(const ron_tags_t *tags, const ron_tag_view_t *view)
 {
-    bool                       damaged;
     uint32_t                   at, end, i;
-    ron_tag_segment_t * const  *s;
+    ron_tag_segment_t *const  *s;
 
     s = view->segment;
 
     for (end = view->n; end > 0; end = at) {
-
-        damaged = false;
 
         for (at = end; at > 0; at--) {
             if (s[at - 1]->info.tier != s[end - 1]->info.tier) {
@@ -665,26 +662,37 @@ ron_tags_merge_pick_locked(const ron_tags_t *tags, const ron_tag_view_t *view)
             }
         }
 
-        if (end - at < tags->fanout) {
-            continue;
+        for (i = at; i + tags->fanout <= end; i++) {
+            if (ron_tags_merge_may_locked(tags, &s[i])) {
+                return i;
+            }
         }
-
-        for (i = at; i < at + tags->fanout; i++) {
-            damaged = damaged || s[i]->damaged;
-        }
-
-        if (damaged
-            || (tags->keep_ms != 0
-                && s[at + tags->fanout - 1]->info.newest_ms
-                   - s[at]->info.oldest_ms > tags->keep_ms))
-        {
-            continue;
-        }
-
-        return at;
     }
 
     return UINT32_MAX;
+}
+
+
+/*
+ * Where tags expire, a segment that spans more time than they live would keep
+ * dead ones for too long.  The first of a store begins at no time at all: it
+ * stays alone, and those after it do not wait for it.
+ */
+
+static bool
+ron_tags_merge_may_locked(const ron_tags_t *tags, ron_tag_segment_t *const *s)
+{
+    uint32_t  i;
+
+    for (i = 0; i < tags->fanout; i++) {
+        if (s[i]->damaged) {
+            return false;
+        }
+    }
+
+    return tags->keep_ms == 0
+           || s[tags->fanout - 1]->info.newest_ms - s[0]->info.oldest_ms
+              <= tags->keep_ms;
 }
 
 
