@@ -78,11 +78,22 @@ typedef struct ron_mutex_s   ron_mutex_t;
 typedef struct ron_cond_s    ron_cond_t;
 
 /*
- * A thread with all signals blocked.  `idle` asks for SCHED_IDLE.  The name is
- * at most 15 bytes and shows in ps and perf.
+ * A prompt thread works for others who wait, a little at a time: where the
+ * kernel knows slices (Linux 6.12) it comes before those who compute for long.
+ * An idle one has what nobody else wants: SCHED_IDLE.
+ */
+typedef enum {
+    RON_THREAD_USUAL = 0,
+    RON_THREAD_PROMPT,
+    RON_THREAD_IDLE
+} ron_thread_kind_t;
+
+/*
+ * A thread with all signals blocked.  The name is at most 15 bytes and shows
+ * in ps and perf.
  */
 ron_status_t ron_thread_start(ron_thread_t **thread, const char *name,
-    bool idle, void (*fn)(void *arg), void *arg);
+    ron_thread_kind_t kind, void (*fn)(void *arg), void *arg);
 
 /* Somebody waits for an idle thread: it gets its turn like any other. */
 void ron_thread_hurry(ron_thread_t *thread);

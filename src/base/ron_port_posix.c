@@ -32,6 +32,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,6 +41,9 @@
 #define RON_WAIT_MAX_US  (UINT64_C(366) * 86400 * 1000000)
 
 #define RON_THREAD_NAME_LEN  15
+
+/* The shortest that the kernel takes; a usual one is 3 ms. */
+#define RON_THREAD_SLICE_NS  100000
 
 /* What a large page is on the machines that have them. */
 #define RON_PAGE_LARGE       ((uintptr_t) 2 << 20)
@@ -63,9 +67,23 @@ struct ron_thread_s {
     ron_mutex_t      *mutex;
     ron_cond_t       *ended_cond;
     bool              ended;            /* under mutex */
-    bool              idle;
+    ron_thread_kind_t kind;
     char              name[RON_THREAD_NAME_LEN + 1];
 };
+
+
+/* The kernel's struct sched_attr, for which the C library has no name. */
+
+typedef struct {
+    uint32_t          size;
+    uint32_t          policy;
+    uint64_t          flags;
+    int32_t           nice;
+    uint32_t          priority;
+    uint64_t          runtime;
+    uint64_t          deadline;
+    uint64_t          period;
+} ron_sched_attr_t;
 
 
 static ron_status_t ron_port_failed(int err);
@@ -75,6 +93,7 @@ static ron_status_t ron_dir_walk(DIR *dir,
 static ron_status_t ron_thread_create(ron_thread_t *thread);
 static void ron_thread_free(ron_thread_t *thread);
 static void *ron_thread_main(void *data);
+static void ron_thread_schedule(ron_thread_kind_t kind);
 static struct timespec ron_deadline(uint64_t timeout_us);
 
 
@@ -536,8 +555,8 @@ ron_memory_large(void *p, size_t len)
 
 
 ron_status_t
-ron_thread_start(ron_thread_t **thread, const char *name, bool idle,
-    void (*fn)(void *arg), void *arg)
+ron_thread_start(ron_thread_t **thread, const char *name,
+    ron_thread_kind_t kind, void (*fn)(void *arg), void *arg)
 {
     ron_status_t   status;
     ron_thread_t  *t;
@@ -551,7 +570,7 @@ ron_thread_start(ron_thread_t **thread, const char *name, bool idle,
 
     t->fn = fn;
     t->arg = arg;
-    t->idle = idle;
+    t->kind = kind;
     (void) snprintf(t->name, sizeof(t->name), "%s", name);
 
     status = ron_mutex_create(&t->mutex, RON_LOCK_THREAD);
@@ -610,17 +629,8 @@ ron_thread_main(void *data)
 {
     ron_thread_t  *thread = data;
 
-    struct sched_param  param;
-
     (void) pthread_setname_np(pthread_self(), thread->name);
-
-    if (thread->idle) {
-
-        /* a sandbox may refuse; the work is then merely not polite */
-
-        memset(&param, 0, sizeof(param));
-        (void) pthread_setschedparam(pthread_self(), SCHED_IDLE, &param);
-    }
+    ron_thread_schedule(thread->kind);
 
     thread->fn(thread->arg);
 
@@ -634,6 +644,30 @@ ron_thread_main(void *data)
     ron_mutex_unlock(thread->mutex);
 
     return NULL;
+}
+
+
+/*
+ * A thread has the slice of its starter, if it is not told otherwise.  A
+ * sandbox may refuse: the work is then merely late, or not polite.  Who has
+ * chosen another policy for all of us knows better.
+ */
+
+static void
+ron_thread_schedule(ron_thread_kind_t kind)
+{
+    ron_sched_attr_t  attr;
+
+    if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) != 0
+        || attr.policy != SCHED_OTHER)
+    {
+        return;
+    }
+
+    attr.policy = kind == RON_THREAD_IDLE ? SCHED_IDLE : SCHED_OTHER;
+    attr.runtime = kind == RON_THREAD_PROMPT ? RON_THREAD_SLICE_NS : 0;
+
+    (void) syscall(SYS_sched_setattr, 0, &attr, 0);
 }
 
 

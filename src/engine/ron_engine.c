@@ -311,7 +311,7 @@ ron_engine_start(ron_engine_t *en, void (*notify)(void *ctx), void *ctx)
     en->head_seq = en->state.seq;
     en->head_root = en->head.root;
 
-    return ron_thread_start(&en->thread, "ron-committer", false,
+    return ron_thread_start(&en->thread, "ron-committer", RON_THREAD_PROMPT,
                             ron_engine_thread, en);
 }
 

@@ -5,8 +5,9 @@
  * It runs at idle priority, and yet a processor that it keeps busy is not one
  * that a payment finds idle, and what it writes goes to the disk that payments
  * wait for.  So its time is counted, waits for disk and processor included, and
- * while the journal grows it rests after some milliseconds for as long as its
- * share asks.
+ * while the journal grows it rests often, for as long as its share asks: for
+ * who has slept the kernel has a turn saved up, even at idle priority, and lets
+ * others wait for the end of it.
  */
 
 #include "ron_history_impl.h"
@@ -14,7 +15,7 @@
 
 
 #define RON_HISTORY_LOOK_US   100000
-#define RON_HISTORY_REST_US   5000
+#define RON_HISTORY_REST_US   1000
 
 /* It pays no more than this for one long wait. */
 #define RON_HISTORY_OWED_MAX  UINT64_C(200000)

@@ -88,7 +88,7 @@ ron_history_thread_start(const ron_store_conf_t *store,
     }
 
     if (status == RON_OK) {
-        status = ron_thread_start(&t->thread, "ron-history", true,
+        status = ron_thread_start(&t->thread, "ron-history", RON_THREAD_IDLE,
                                   ron_history_main, t);
     }
 

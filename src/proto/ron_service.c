@@ -141,8 +141,8 @@ ron_service_start(const ron_service_conf_t *conf, ron_service_t **service)
     status = ron_service_init(s);
 
     if (status == RON_OK) {
-        status = ron_thread_start(&s->thread, "ron-sequencer", false,
-                                  ron_service_main, s);
+        status = ron_thread_start(&s->thread, "ron-sequencer",
+                                  RON_THREAD_PROMPT, ron_service_main, s);
     }
 
     if (status != RON_OK) {

@@ -44,7 +44,7 @@ ron_audit_replay_start(ron_audit_run_t *au)
     }
 
     if (status == RON_OK) {
-        status = ron_thread_start(&au->thread, "ron-replay", false,
+        status = ron_thread_start(&au->thread, "ron-replay", RON_THREAD_USUAL,
                                   ron_replay_main, au);
     }
 

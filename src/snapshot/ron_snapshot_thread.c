@@ -185,7 +185,7 @@ ron_snapshot_thread_tick(ron_snapshot_thread_t *t)
         return;
     }
 
-    status = ron_thread_start(&t->thread, "ron-snapshot", true,
+    status = ron_thread_start(&t->thread, "ron-snapshot", RON_THREAD_IDLE,
                               ron_snapshot_main, t);
 
     if (status != RON_OK) {

@@ -150,7 +150,7 @@
     X(RON_SERVICE_NAP_US, 200, "us", "sequencer: batches at its end")         \
     X(RON_HISTORY_BUSY_MS, 100, "ms", "history: another connection")          \
     X(RON_HISTORY_LOOK_US, 100000, "us", "history: whether the journal grows")\
-    X(RON_HISTORY_REST_US, 5000, "us", "history: payments have their time")   \
+    X(RON_HISTORY_REST_US, 1000, "us", "history: payments have their time")   \
     X(NODES_WAIT_US, 100000, "us", "proofs: nodes that another loads")        \
     X(RON_AUDIT_SLEEP_US, 5000, "us", "audit: a journal being written")       \
     X(RON_AUDIT_WAIT_US, UINT64_C(1000000), "us", "audit: a page")            \

@@ -332,12 +332,12 @@ ron_file_lock(ron_fd_t fd)
 /* ---- threads ------------------------------------------------------------ */
 
 ron_status_t
-ron_thread_start(ron_thread_t **thread, const char *name, bool idle,
-    void (*fn)(void *arg), void *arg)
+ron_thread_start(ron_thread_t **thread, const char *name,
+    ron_thread_kind_t kind, void (*fn)(void *arg), void *arg)
 {
     ron_thread_t  *t;
 
-    (void) idle;
+    (void) kind;
 
     t = calloc(1, sizeof(ron_thread_t));
     RON_ASSERT(t != NULL);

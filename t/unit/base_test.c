@@ -14,6 +14,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -928,6 +930,68 @@ thread_look(void *arg)
 }
 
 
+/* A slice of the calling thread in ns, as the kernel says. */
+
+static uint64_t
+slice(void)
+{
+    uint64_t  attr[6];
+
+    memset(attr, 0, sizeof(attr));
+    RON_ASSERT(syscall(SYS_sched_getattr, 0, attr, sizeof(attr), 0) == 0);
+
+    return attr[3];
+}
+
+
+static void
+thread_slice(void *arg)
+{
+    *(uint64_t *) arg = slice();
+}
+
+
+/* Its own, and that of one that it starts. */
+
+static void
+thread_slices(void *arg)
+{
+    uint64_t      *slices = arg;
+    ron_thread_t  *thread;
+
+    slices[0] = slice();
+    RON_ASSERT(ron_thread_start(&thread, "ron-def", RON_THREAD_USUAL,
+                                thread_slice, &slices[1]) == RON_OK
+               && ron_thread_join(thread, 5000) == RON_OK);
+}
+
+
+static void
+test_prompt(void)
+{
+    unsigned        major, minor;
+    uint64_t        mine, its[2];
+    ron_thread_t   *thread;
+    struct utsname  kernel;
+
+    RON_ASSERT(uname(&kernel) == 0
+               && sscanf(kernel.release, "%u.%u", &major, &minor) == 2);
+    mine = slice();
+    is_status(ron_thread_start(&thread, "ron-abc", RON_THREAD_PROMPT,
+                               thread_slices, its),
+              RON_OK, "a prompt thread starts");
+    is_status(ron_thread_join(thread, 5000), RON_OK, "and ends");
+
+    if (major * 100 + minor >= 612) {
+        is_u64(its[0], 100000, "its slice is short");
+        is_u64(its[1], mine, "and a usual one's is not, whoever starts it");
+
+    } else {
+        ok(its[0] == mine && its[1] == mine, "this kernel knows no slices");
+    }
+}
+
+
 static void
 test_thread(void)
 {
@@ -936,7 +1000,8 @@ test_thread(void)
     ron_thread_t  *thread;
 
     memset(&sh, 0, sizeof(sh));
-    is_status(ron_thread_start(&thread, "ron-abc", false, thread_look, &sh),
+    is_status(ron_thread_start(&thread, "ron-abc", RON_THREAD_USUAL,
+                               thread_look, &sh),
               RON_OK, "a thread starts");
     is_status(ron_thread_join(thread, 5000), RON_OK, "and ends");
     ok(sh.blocked, "all signals are blocked in it");
@@ -946,8 +1011,8 @@ test_thread(void)
     (void) pthread_sigmask(SIG_SETMASK, NULL, &set);
     ok(!sigismember(&set, SIGTERM), "and none in its starter");
 
-    is_status(ron_thread_start(&thread, "a name that is too long", true,
-                               thread_look, &sh),
+    is_status(ron_thread_start(&thread, "a name that is too long",
+                               RON_THREAD_IDLE, thread_look, &sh),
               RON_OK, "an idle thread starts");
     is_status(ron_thread_join(thread, 5000), RON_OK, "and ends");
     is_str(sh.name, "a name that is ", "a long name is cut");
@@ -1002,7 +1067,8 @@ test_join_timeout(void)
     memset(&sh, 0, sizeof(sh));
     is_status(ron_mutex_create(&sh.mutex, RON_LOCK_ENGINE), RON_OK, "a mutex");
     is_status(ron_cond_create(&sh.cond), RON_OK, "a condition");
-    is_status(ron_thread_start(&thread, "ron-wait", true, thread_wait, &sh),
+    is_status(ron_thread_start(&thread, "ron-wait", RON_THREAD_IDLE,
+                               thread_wait, &sh),
               RON_OK, "an idle thread that waits");
     wait_for(&sh, 1);
 
@@ -1091,7 +1157,8 @@ test_broadcast(void)
     (void) ron_cond_create(&sh.cond);
 
     for (i = 0; i < 5; i++) {
-        (void) ron_thread_start(&threads[i], "ron-many", i & 1,
+        (void) ron_thread_start(&threads[i], "ron-many",
+                                i & 1 ? RON_THREAD_IDLE : RON_THREAD_USUAL,
                                 thread_forever, &sh);
     }
 
@@ -1140,8 +1207,8 @@ test_mutex(void)
     (void) ron_mutex_create(&sh.mutex, RON_LOCK_ENGINE);
 
     for (i = 0; i < 4; i++) {
-        (void) ron_thread_start(&threads[i], "ron-add", false, thread_add,
-                                &sh);
+        (void) ron_thread_start(&threads[i], "ron-add", RON_THREAD_USUAL,
+                                thread_add, &sh);
     }
 
     for (i = 0; i < 4; i++) {
@@ -1202,6 +1269,7 @@ main(void)
     test_lock_death();
 
     test_thread();
+    test_prompt();
     test_join_timeout();
     test_cond_timeout();
     test_broadcast();

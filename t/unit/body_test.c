@@ -185,8 +185,8 @@ main(void)
     all = 0;
 
     for (i = 0; i < TEST_THREADS; i++) {
-        RON_ASSERT(ron_thread_start(&threads[i], "body", false, test_many,
-                                    &wrong[i])
+        RON_ASSERT(ron_thread_start(&threads[i], "body", RON_THREAD_USUAL,
+                                    test_many, &wrong[i])
                    == RON_OK);
     }
 

@@ -270,7 +270,9 @@ do_join(void)
 {
     ron_thread_t  *thread;
 
-    if (ron_thread_start(&thread, "t", false, do_nothing, NULL) != RON_OK) {
+    if (ron_thread_start(&thread, "t", RON_THREAD_USUAL, do_nothing, NULL)
+        != RON_OK)
+    {
         exit(1);
     }
 
@@ -492,7 +494,7 @@ test_threads(void)
 {
     ron_thread_t  *thread;
 
-    (void) ron_thread_start(&thread, "t", false, hold,
+    (void) ron_thread_start(&thread, "t", RON_THREAD_USUAL, hold,
                             mutexes[RON_LOCK_ENGINE]);
     ron_mutex_lock(mutexes[RON_LOCK_LOG]);
     ron_mutex_unlock(mutexes[RON_LOCK_LOG]);

@@ -327,7 +327,8 @@ test_threads(void)
 
     for (unsigned i = 0; i < THREADS; i++) {
         w[i] = (worker_t) { nodes, i * 1000, 0 };
-        RON_ASSERT(ron_thread_start(&thread[i], "nodes", false, work, &w[i])
+        RON_ASSERT(ron_thread_start(&thread[i], "nodes", RON_THREAD_USUAL,
+                                    work, &w[i])
                    == RON_OK);
     }
 

@@ -650,7 +650,8 @@ test_live(ledger_t *l)
     store = open_store(dir);
     ledger_shell("rm -rf '%s'", third);
 
-    is_status(ron_thread_start(&thread, "writer", false, writer_main, &w),
+    is_status(ron_thread_start(&thread, "writer", RON_THREAD_USUAL,
+                               writer_main, &w),
               RON_OK, "somebody writes");
 
     do {
