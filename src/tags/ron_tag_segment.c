@@ -58,7 +58,7 @@
 #define RON_TAG_NAME_AT        120
 #define RON_TAG_HEADER_SUM_AT  (RON_TAG_BLOCK_LEN - RON_HASH_LEN)
 
-#define RON_TAG_SYNC_LEN       (4 * 1024 * 1024)
+#define RON_TAG_SYNC_LEN       (256 * 1024)
 #define RON_TAG_CHECK_BLOCKS   16
 
 
@@ -925,22 +925,20 @@ ron_tag_build_piece(ron_tag_build_t *b)
 
 
 /*
- * Dirty pages go out every few MiB: a sync of the journal that finds a whole
- * segment dirty in the same file system waits for all of it.
+ * Dirty pages go out in small parts: a sync of the journal that finds much of a
+ * segment on its way to the same disk waits for all of it.
  */
 
 static ron_status_t
 ron_tag_build_write(ron_tag_build_t *b, const void *data, uint64_t len)
 {
     size_t          n;
-    uint64_t        start, synced_us;
     ron_status_t    status;
     const uint8_t  *p;
 
     for (p = data; len != 0; p += n, len -= n) {
 
         n = (size_t) ron_min(len, RON_TAG_PIECE_LEN);
-        synced_us = 0;
 
         status = ron_file_pwrite(b->segment->fd, p, n, b->off);
 
@@ -948,14 +946,12 @@ ron_tag_build_write(ron_tag_build_t *b, const void *data, uint64_t len)
         b->unsynced_len += n;
 
         if (status == RON_OK && b->unsynced_len >= RON_TAG_SYNC_LEN) {
-            start = ron_clock_mono_us();
             status = ron_file_sync(b->segment->fd);
-            synced_us = ron_clock_mono_us() - start;
             b->unsynced_len = 0;
         }
 
         if (status == RON_OK && b->pace) {
-            status = b->pace(b->ctx, synced_us);
+            status = b->pace(b->ctx);
         }
 
         if (status != RON_OK) {

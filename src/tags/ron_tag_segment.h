@@ -25,7 +25,7 @@
 #define RON_TAG_NAME_MAX      32
 #define RON_TAG_PATH_MAX      1024
 
-#define RON_TAG_PIECE_LEN     (256 * 1024)
+#define RON_TAG_PIECE_LEN     (32 * 1024)
 
 
 /* What every file of a store has in common. */
@@ -139,7 +139,7 @@ ron_status_t ron_tag_segment_check(const ron_tag_segment_t *segment);
  * after each piece written and ends the build when it does not return RON_OK.
  */
 
-typedef ron_status_t (*ron_tag_pace_pt)(void *ctx, uint64_t synced_us);
+typedef ron_status_t (*ron_tag_pace_pt)(void *ctx);
 
 typedef struct {
     const ron_tag_place_t  *place;

@@ -31,8 +31,8 @@
 #define RON_TAG_HOMES_MIN   16
 #define RON_TAG_RUN_OFF     64
 #define RON_TAG_LOG_MIN     256
-#define RON_TAG_TOUCH       (1 << 20)
-#define RON_TAG_TOUCH_US    1000
+#define RON_TAG_WIPE        (1 << 20)
+#define RON_TAG_WIPE_US     1000
 
 
 static ron_status_t ron_tag_table_alloc(ron_tag_table_t *t, size_t home_n);
@@ -106,21 +106,20 @@ ron_tag_table_clear(ron_tag_table_t *t)
  */
 
 void
-ron_tag_table_touch(ron_tag_table_t *t)
+ron_tag_table_wipe(ron_tag_table_t *t)
 {
     size_t    i, len;
     uint8_t  *p;
 
-    RON_ASSERT(t->used == 0);
-
+    t->used = 0;
     p = (uint8_t *) t->slot;
     len = t->slot_n * sizeof(ron_tag_slot_t);
 
-    for (i = 0; i < len; i += RON_TAG_TOUCH) {
-        memset(p + i, 0, ron_min(len - i, RON_TAG_TOUCH));
+    for (i = 0; i < len; i += RON_TAG_WIPE) {
+        memset(p + i, 0, ron_min(len - i, RON_TAG_WIPE));
 
-        if (len - i > RON_TAG_TOUCH) {
-            ron_sleep_us(RON_TAG_TOUCH_US);
+        if (len - i > RON_TAG_WIPE) {
+            ron_sleep_us(RON_TAG_WIPE_US);
         }
     }
 }

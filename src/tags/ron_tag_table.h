@@ -139,8 +139,8 @@ ron_status_t ron_tag_table_create(ron_tag_table_t *t, size_t bytes);
 void ron_tag_table_free(ron_tag_table_t *t);
 void ron_tag_table_clear(ron_tag_table_t *t);
 
-/* Has the memory of an empty one there before something is put into it. */
-void ron_tag_table_touch(ron_tag_table_t *t);
+/* Empties one piece by piece, and has the memory of a new one there. */
+void ron_tag_table_wipe(ron_tag_table_t *t);
 size_t ron_tag_table_bytes(const ron_tag_table_t *t);
 
 /* The key must not be there.  Fills up past the limit if it has to. */

@@ -50,6 +50,7 @@ static ron_status_t ron_tags_load_write(ron_tags_t *tags,
     ron_tag_view_t **view);
 static void ron_tags_free(ron_tags_t *tags);
 static bool ron_tags_disk(const ron_tags_t *tags);
+static void ron_tags_await(ron_tags_t *tags);
 static void ron_tags_adopt(ron_tags_t *tags);
 static void ron_tags_adopt_locked(ron_tags_t *tags);
 static void ron_tags_set_view(ron_tags_t *tags, ron_tag_view_t *view);
@@ -124,8 +125,8 @@ ron_tags_open(const ron_tags_conf_t *conf, ron_tags_t **out)
         tags->dropped_seq = tags->view->covered;
 
         if (ron_tags_disk(tags)) {
-            status = ron_thread_start(&tags->thread, "ron-tags", false,
-                                      ron_tags_work, tags);
+            status = ron_thread_start(&tags->thread, "ron-tags",
+                                      RON_THREAD_USUAL, ron_tags_work, tags);
         }
     }
 
@@ -614,12 +615,24 @@ ron_tags_spare(ron_tags_t *tags)
             tags->waits++;
         }
 
-        (void) ron_cond_wait(tags->done, tags->mutex, RON_TAGS_WAIT_US);
+        ron_tags_await(tags);
     }
 
     ron_mutex_unlock(tags->mutex);
 
     return status;
+}
+
+
+/* Under the mutex: for what the worker does, which does not rest meanwhile. */
+
+static void
+ron_tags_await(ron_tags_t *tags)
+{
+    tags->awaited = true;
+    ron_cond_signal(tags->work);
+    (void) ron_cond_wait(tags->done, tags->mutex, RON_TAGS_WAIT_US);
+    tags->awaited = false;
 }
 
 
@@ -898,7 +911,7 @@ ron_tags_settle(ron_tags_t *tags)
             break;
         }
 
-        (void) ron_cond_wait(tags->done, tags->mutex, RON_TAGS_WAIT_US);
+        ron_tags_await(tags);
     }
 
     ron_mutex_unlock(tags->mutex);
@@ -1077,8 +1090,8 @@ ron_tags_promote(ron_tags_t *tags)
     tags->turning = tags->active == &tags->table[0] ? &tags->table[1]
                                                     : &tags->table[0];
 
-    status = ron_thread_start(&tags->thread, "ron-tags", false, ron_tags_work,
-                              tags);
+    status = ron_thread_start(&tags->thread, "ron-tags", RON_THREAD_USUAL,
+                              ron_tags_work, tags);
     if (status == RON_OK) {
         tags->read_only = false;
     }

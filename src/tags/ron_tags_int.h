@@ -99,12 +99,14 @@ struct ron_tags_s {
     ron_status_t              reset_status;
     uint64_t                  retry_at_us;
     uint64_t                  merge_at_us;
+    bool                      awaited;      /* the owner waits */
     bool                      reset;
     bool                      stop;
 
     /* the worker's */
 
     uint64_t                  next_no;
+    uint64_t                  rested_us;    /* when it last did, or began */
     uint64_t                  retry_us;
     uint64_t                  merge_retry_us;
 

@@ -5,7 +5,7 @@
  *
  * In order of urgency: empty a table that was written, free what the owner
  * let go, write a frozen table, start over (reset), drop what expired, merge.
- * A merge looks for the urgent ones after each 256 KiB, and gives itself up
+ * A merge looks for the urgent ones after each 32 KiB, and gives itself up
  * for a reset or the end; so it never holds a table back.
  *
  * Failure model.  A file is complete and synced before the manifest names it;
@@ -29,11 +29,20 @@
 #define RON_TAGS_RETRY_MIN_US  50000
 #define RON_TAGS_RETRY_MAX_US  5000000
 #define RON_TAGS_IDLE_US       1000000
+
+/*
+ * Who computes for long keeps a processor for some milliseconds before the
+ * kernel gives it to somebody else, and a payment is faster than that.  So
+ * after this much work it rests: as long as it worked while it writes a table
+ * out, three times as long in a merge, which is not as urgent.
+ */
+#define RON_TAGS_SLICE_US      300
+#define RON_TAGS_TURN_RESTS    1
+#define RON_TAGS_MERGE_RESTS   3
 #define RON_TAGS_REST_MAX_US   50000
 
-/* A table's segment is made in slices of half a millisecond. */
-#define RON_TAGS_SLICE         16384
-#define RON_TAGS_SLICE_REST_US 500
+/* So many slots are less than that when there are no tags in them. */
+#define RON_TAGS_SLICE_SLOTS   16384
 
 
 static bool ron_tags_serve_locked(ron_tags_t *tags);
@@ -43,7 +52,7 @@ static bool ron_tags_turn_locked(ron_tags_t *tags);
 static ron_status_t ron_tags_turn(ron_tags_t *tags,
     const ron_tag_table_t *table, const ron_tag_info_t *info,
     ron_tag_view_t **view);
-static void ron_tags_turn_rest(ron_tags_t *tags);
+static ron_status_t ron_tags_turn_pace(void *ctx);
 static void ron_tags_say_locked(ron_tags_t *tags, ron_status_t was,
     ron_status_t status, const char *what);
 static void ron_tags_turn_done_locked(ron_tags_t *tags, ron_status_t status,
@@ -59,7 +68,9 @@ static bool ron_tags_merge_may_locked(const ron_tags_t *tags,
     ron_tag_segment_t *const *s);
 static ron_status_t ron_tags_merge(ron_tags_t *tags,
     const ron_tag_view_t *view, uint32_t at, ron_tag_view_t **merged);
-static ron_status_t ron_tags_pace(void *ctx, uint64_t synced_us);
+static ron_status_t ron_tags_merge_pace(void *ctx);
+static void ron_tags_rest(ron_tags_t *tags, uint64_t worked_us,
+    uint64_t rests);
 static bool ron_tags_hurried(const ron_tags_t *tags,
     const ron_tag_view_t *view);
 static ron_status_t ron_tags_save(ron_tags_t *tags, ron_tag_view_t *view,
@@ -144,12 +155,8 @@ ron_tags_clean_locked(ron_tags_t *tags)
     renew = ron_tag_table_bytes(table) > tags->table_bytes
             && ron_tag_table_create(&fresh, tags->table_bytes) == RON_OK;
 
-    if (!renew) {
-        ron_tag_table_clear(table);
-    }
-
-    if (cold) {
-        ron_tag_table_touch(renew ? &fresh : table);
+    if (renew || cold || table->used != 0) {
+        ron_tag_table_wipe(renew ? &fresh : table);
     }
 
     ron_mutex_lock(tags->mutex);
@@ -247,13 +254,14 @@ ron_tags_turn(ron_tags_t *tags, const ron_tag_table_t *table,
     info = *turning;
     info.no = tags->next_no++;
 
-    status = ron_tag_build_start(&b, &tags->place, &info, table->used, NULL,
-                                 NULL);
+    status = ron_tag_build_start(&b, &tags->place, &info, table->used,
+                                 ron_tags_turn_pace, tags);
     if (status != RON_OK) {
         return status;
     }
 
     segment = NULL;
+    tags->rested_us = ron_clock_mono_us();
 
     for (i = 0; i < table->slot_n && status == RON_OK; i++) {
 
@@ -267,8 +275,8 @@ ron_tags_turn(ron_tags_t *tags, const ron_tag_table_t *table,
             status = ron_tag_build_add(&b, key, s->seq);
         }
 
-        if (i % RON_TAGS_SLICE == RON_TAGS_SLICE - 1) {
-            ron_tags_turn_rest(tags);
+        if (i % RON_TAGS_SLICE_SLOTS == RON_TAGS_SLICE_SLOTS - 1) {
+            (void) ron_tags_turn_pace(tags);
         }
     }
 
@@ -302,21 +310,36 @@ ron_tags_turn(ron_tags_t *tags, const ron_tag_table_t *table,
 }
 
 
-/*
- * Who computes for long keeps a processor for some milliseconds before the
- * kernel gives it to somebody else, and a payment is faster than that.
- */
+static ron_status_t
+ron_tags_turn_pace(void *ctx)
+{
+    ron_tags_t  *tags = ctx;
+
+    ron_mutex_lock(tags->mutex);
+    ron_tags_rest(tags, ron_clock_mono_us() - tags->rested_us,
+                  RON_TAGS_TURN_RESTS);
+    ron_mutex_unlock(tags->mutex);
+
+    return RON_OK;
+}
+
+
+/* Under the mutex; whoever has something to be done wakes it. */
 
 static void
-ron_tags_turn_rest(ron_tags_t *tags)
+ron_tags_rest(ron_tags_t *tags, uint64_t worked_us, uint64_t rests)
 {
-    ron_mutex_lock(tags->mutex);
-
-    if (!tags->stop && !tags->reset) {
-        (void) ron_cond_wait(tags->work, tags->mutex, RON_TAGS_SLICE_REST_US);
+    if (worked_us < RON_TAGS_SLICE_US) {
+        return;
     }
 
-    ron_mutex_unlock(tags->mutex);
+    if (!tags->awaited && !tags->stop && !tags->reset) {
+        (void) ron_cond_wait(tags->work, tags->mutex,
+                             ron_min(worked_us * rests,
+                                     RON_TAGS_REST_MAX_US));
+    }
+
+    tags->rested_us = ron_clock_mono_us();
 }
 
 
@@ -724,8 +747,9 @@ ron_tags_merge(ron_tags_t *tags, const ron_tag_view_t *view, uint32_t at,
     info.seq_hi = in[n - 1]->info.seq_hi;
     info.newest_ms = in[n - 1]->info.newest_ms;
 
-    status = ron_tag_merge(&tags->place, in, n, &info, ron_tags_pace, tags,
-                           &segment);
+    tags->rested_us = ron_clock_mono_us();
+    status = ron_tag_merge(&tags->place, in, n, &info, ron_tags_merge_pace,
+                           tags, &segment);
     if (status != RON_OK) {
         return status;
     }
@@ -757,32 +781,25 @@ ron_tags_merge(ron_tags_t *tags, const ron_tag_view_t *view, uint32_t at,
 }
 
 
-/*
- * Between two pieces of a merge.  A merge takes half of the disk at most: it
- * rests for as long as its last sync took, unless segments pile up.
- */
+/* Between two pieces of a merge: what is urgent, and a rest. */
 
 static ron_status_t
-ron_tags_pace(void *ctx, uint64_t synced_us)
+ron_tags_merge_pace(void *ctx)
 {
-    ron_tags_t    *tags;
+    uint64_t       worked_us;
     ron_status_t   status;
-
-    tags = ctx;
+    ron_tags_t    *tags = ctx;
 
     ron_mutex_lock(tags->mutex);
+
+    worked_us = ron_clock_mono_us() - tags->rested_us;
 
     while (!tags->stop && !tags->reset && ron_tags_serve_locked(tags)) {
         /* void */
     }
 
-    if (synced_us != 0
-        && !tags->stop
-        && !tags->reset
-        && !ron_tags_hurried(tags, ron_tags_current(tags)))
-    {
-        (void) ron_cond_wait(tags->work, tags->mutex,
-                             ron_min(synced_us, RON_TAGS_REST_MAX_US));
+    if (!ron_tags_hurried(tags, ron_tags_current(tags))) {
+        ron_tags_rest(tags, worked_us, RON_TAGS_MERGE_RESTS);
     }
 
     status = tags->stop || tags->reset ? RON_ECANCELED : RON_OK;
@@ -792,6 +809,8 @@ ron_tags_pace(void *ctx, uint64_t synced_us)
     return status;
 }
 
+
+/* Do segments pile up? */
 
 static bool
 ron_tags_hurried(const ron_tags_t *tags, const ron_tag_view_t *view)

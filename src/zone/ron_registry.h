@@ -166,8 +166,7 @@
     X(RON_SQLITE_READ_BUSY, 100, "ms", "reader: another connection")          \
     X(RON_TAGS_WAIT_US, 100000, "us", "tags: a segment")                      \
     X(RON_TAGS_REST_MAX_US, 50000, "us", "tag writer: between two slices")    \
-    X(RON_TAGS_SLICE_REST_US, 500, "us", "tag writer: within a table")        \
-    X(RON_TAG_TOUCH_US, 1000, "us", "tag writer: memory of a table")          \
+    X(RON_TAG_WIPE_US, 1000, "us", "tag writer: memory of a table")           \
     X(RON_TAGS_JOIN_MS, 1000, "ms", "tags: their writer's end")
 
 

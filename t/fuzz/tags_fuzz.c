@@ -73,16 +73,6 @@ clean(void)
 }
 
 
-static ron_status_t
-pace(void *ctx, uint64_t synced_us)
-{
-    (void) ctx;
-    (void) synced_us;
-
-    return RON_OK;
-}
-
-
 static void
 setup(void)
 {
@@ -104,7 +94,7 @@ setup(void)
     info.oldest_ms = 1;
     info.newest_ms = 2;
 
-    RON_ASSERT(ron_tag_build_start(&b, &place, &info, TAGS_N, pace, NULL)
+    RON_ASSERT(ron_tag_build_start(&b, &place, &info, TAGS_N, NULL, NULL)
                == RON_OK);
 
     for (uint64_t i = 1; i <= TAGS_N; i++) {
