@@ -109,8 +109,10 @@ ron_zone_layout(void *region, size_t len, ron_zone_t *zone)
 
     rest = (len - at) / 64;
 
-    zone->balance_buckets = rest * RON_SHARE_BALANCES
-                            / (RON_BALANCE_WORDS * 8 * RON_ZONE_WAYS);
+    /* less a line, for the marks of all may end within one */
+
+    zone->balance_buckets = (rest * RON_SHARE_BALANCES - 64)
+                            / RON_BALANCE_BUCKET;
     zone->note_buckets = rest * RON_SHARE_NOTES / (RON_NOTE_WORDS * 8);
     zone->nonce_buckets = rest * RON_SHARE_NONCES
                           / (RON_PAIR_WORDS * 8 * RON_ZONE_SHARDS);
@@ -118,6 +120,7 @@ ron_zone_layout(void *region, size_t len, ron_zone_t *zone)
 
     zone->balances = ron_zone_take(&at, zone->balance_buckets
                                         * RON_BALANCE_WORDS * RON_ZONE_WAYS);
+    zone->balance_marks = ron_zone_take(&at, zone->balance_buckets);
     zone->notes = ron_zone_take(&at, zone->note_buckets * RON_NOTE_WORDS);
     zone->nonces = ron_zone_take(&at, zone->nonce_buckets * RON_PAIR_WORDS
                                       * RON_ZONE_SHARDS);
@@ -136,7 +139,8 @@ ron_zone_layout_sum(const ron_zone_t *zone)
 {
     const uint64_t  facts[] = {
         zone->len, zone->beat, zone->slots, zone->metrics, zone->breakers,
-        zone->rings, zone->balances, zone->notes, zone->nonces, zone->rates,
+        zone->rings, zone->balances, zone->balance_marks, zone->notes,
+        zone->nonces, zone->rates,
         zone->balance_buckets, zone->note_buckets, zone->nonce_buckets,
         zone->rate_buckets,
         RON_ZONE_SLOTS, RON_ZONE_BLOCK, RON_EVENT_WORDS,

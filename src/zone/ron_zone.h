@@ -67,6 +67,7 @@ typedef struct {
     size_t    breakers;
     size_t    rings;
     size_t    balances;
+    size_t    balance_marks;
     size_t    notes;
     size_t    nonces;
     size_t    rates;

@@ -2,11 +2,20 @@
 /*
  * Balances of the zone.
  *
- * A key has one bucket of eight places.  A new balance takes the place of the
- * same key, else one that is empty or unreadable, else the one that was not
- * used for longest.  "Used" is a time in whole seconds, written by readers
- * too, and only when it changes, so that a popular balance's cache line is
- * not passed around between processors.
+ * A key has one bucket of eight places, and a bucket one word of marks: a byte
+ * for each place, made of the key that is there, 0 for a place that was never
+ * used.  A new balance takes the place of the same key, else one that was
+ * never used, else one that is unreadable, else the one that was not used for
+ * longest.  "Used" is a time in whole seconds, written by readers too, and only
+ * when it changes, so that a popular balance's cache line is not passed around
+ * between processors.
+ *
+ * What a reader waits for is not a cache line but to find the page.  So marks
+ * lie together, and the first places of all buckets, then the second ones: as
+ * long as a bucket has few keys, few pages have all of them.
+ *
+ * A record is written before its mark.  Without the mark it is not found, and
+ * what a mark leads to is believed by its key and its sum only.
  */
 
 #include "ron_zone_layout.h"
@@ -24,13 +33,25 @@
 #define RON_BALANCE_AS_OF      9
 
 
-static ron_word_t *ron_balance_bucket(const ron_zone_t *zone,
-    const ron_zone_key_t *key, uint64_t *k);
+typedef struct {
+    uint64_t     k[2];                  /* the key as places have it */
+    uint64_t     mark;                  /* 1 to 255 */
+    ron_word_t  *marks;
+    ron_word_t  *first;                 /* of the bucket's places */
+    size_t       next;                  /* words from one to the next */
+} ron_balance_bucket_t;
+
+
+static void ron_balance_bucket(const ron_zone_t *zone,
+    const ron_zone_key_t *key, ron_balance_bucket_t *b);
+static uint32_t ron_balance_marked(uint64_t marks, uint64_t mark,
+    uint32_t way);
+static void ron_balance_set_mark(const ron_balance_bucket_t *b, uint32_t way);
 static void ron_balance_ask(ron_word_t *place);
 static bool ron_balance_is(ron_word_t *place, const uint64_t *k);
 static ron_status_t ron_balance_read(ron_word_t *place, const uint64_t *k,
     uint64_t *data);
-static ron_word_t *ron_balance_place(ron_word_t *bucket, const uint64_t *k);
+static uint32_t ron_balance_way(const ron_balance_bucket_t *b);
 
 
 void
@@ -58,18 +79,55 @@ ron_zone_key(const ron_zone_t *zone, ron_str_t a, ron_str_t b,
 }
 
 
-/* The first of its places, and the key that they have, which is never 0. */
+/* Where it may be.  The key that places have is never 0. */
 
-static ron_word_t *
+static void
 ron_balance_bucket(const ron_zone_t *zone, const ron_zone_key_t *key,
-    uint64_t *k)
+    ron_balance_bucket_t *b)
 {
-    k[0] = key->w[0];
-    k[1] = (key->w[1] ^ ron_zone_epoch(zone, RON_EPOCH_BALANCES)) | 1;
+    uint64_t  no;
 
-    return ron_zone_words(zone, zone->balances)
-           + ron_zone_one_of(k[0], zone->balance_buckets)
-             * RON_ZONE_WAYS * RON_BALANCE_WORDS;
+    b->k[0] = key->w[0];
+    b->k[1] = (key->w[1] ^ ron_zone_epoch(zone, RON_EPOCH_BALANCES)) | 1;
+    b->mark = ron_max(b->k[1] >> 56, 1);
+
+    no = ron_zone_one_of(b->k[0], zone->balance_buckets);
+
+    b->marks = ron_zone_words(zone, zone->balance_marks) + no;
+    b->first = ron_zone_words(zone, zone->balances) + no * RON_BALANCE_WORDS;
+    b->next = (size_t) zone->balance_buckets * RON_BALANCE_WORDS;
+}
+
+
+/* The next way that has this mark, from `way` on; RON_ZONE_WAYS: none. */
+
+static uint32_t
+ron_balance_marked(uint64_t marks, uint64_t mark, uint32_t way)
+{
+    while (way < RON_ZONE_WAYS && (marks >> 8 * way & 0xff) != mark) {
+        way++;
+    }
+
+    return way;
+}
+
+
+/* Nobody else's mark is lost, if there should be two writers for a moment. */
+
+static void
+ron_balance_set_mark(const ron_balance_bucket_t *b, uint32_t way)
+{
+    uint64_t  marks;
+
+    marks = ron_word_get(b->marks);
+
+    while ((marks >> 8 * way & 0xff) != b->mark
+           && !ron_word_cas(b->marks, &marks,
+                            (marks & ~(UINT64_C(0xff) << 8 * way))
+                            | b->mark << 8 * way))
+    {
+        /* void */
+    }
 }
 
 
@@ -109,56 +167,73 @@ ron_balance_read(ron_word_t *place, const uint64_t *k, uint64_t *data)
 }
 
 
-static ron_word_t *
-ron_balance_place(ron_word_t *bucket, const uint64_t *k)
+/* Where a key is, or else what makes room for it. */
+
+static uint32_t
+ron_balance_way(const ron_balance_bucket_t *b)
 {
-    uint32_t     way;
-    uint64_t     seq, used, oldest;
-    ron_word_t  *place, *empty, *unused;
+    uint32_t     way, unused;
+    uint64_t     marks, seq, used, oldest;
+    ron_word_t  *place;
 
-    empty = NULL;
-    unused = NULL;
+    marks = ron_word_get(b->marks);
+    way = ron_balance_marked(marks, b->mark, 0);
+
+    while (way < RON_ZONE_WAYS) {
+        if (ron_balance_is(b->first + way * b->next, b->k)) {
+            return way;
+        }
+
+        way = ron_balance_marked(marks, b->mark, way + 1);
+    }
+
+    way = ron_balance_marked(marks, 0, 0);
+
+    if (way < RON_ZONE_WAYS) {
+        return way;
+    }
+
+    unused = 0;
     oldest = UINT64_MAX;
-    place = bucket;
 
-    for (way = 0; way < RON_ZONE_WAYS; way++, place += RON_BALANCE_WORDS) {
-
-        if (ron_balance_is(place, k)) {
-            return place;
-        }
-
+    for (way = 0; way < RON_ZONE_WAYS; way++) {
+        place = b->first + way * b->next;
         seq = ron_word_get(&place[RON_BALANCE_SEQ]);
-
-        if (empty == NULL && (seq == 0 || seq % 2)) {
-            empty = place;
-        }
-
-        used = ron_word_get(&place[RON_BALANCE_USED]);
+        used = seq % 2 ? 0 : ron_word_get(&place[RON_BALANCE_USED]);
 
         if (used < oldest) {
             oldest = used;
-            unused = place;
+            unused = way;
         }
     }
 
-    return empty ? empty : unused;
+    return unused;
 }
 
 
 /*
  * One behind the other and nothing between: what a processor waits for is to
- * find the pages, which it does for as many as it can look ahead to.  Most are
- * in the first place.
+ * find the pages, which it does for as many as it can look ahead to.
  */
 
 void
 ron_zone_balances_ahead(const ron_zone_t *zone, const ron_zone_key_t *keys,
     size_t n)
 {
-    uint64_t  k[2];
+    uint32_t              way;
+    uint64_t              marks;
+    ron_balance_bucket_t  b;
 
     for (size_t i = 0; i < n; i++) {
-        ron_balance_ask(ron_balance_bucket(zone, &keys[i], k));
+        ron_balance_bucket(zone, &keys[i], &b);
+        marks = ron_word_get(b.marks);
+        way = ron_balance_marked(marks, b.mark, 0);
+
+        if (way == RON_ZONE_WAYS) {
+            way = ron_balance_marked(marks, 0, 0) % RON_ZONE_WAYS;
+        }
+
+        ron_balance_ask(b.first + way * b.next);
     }
 }
 
@@ -178,24 +253,28 @@ void
 ron_zone_balance_put_key(const ron_zone_t *zone, const ron_zone_key_t *key,
     const ron_zone_balance_t *balance, uint64_t now_ms)
 {
-    uint64_t     odd, k[2], data[RON_BALANCE_DATA_N];
-    ron_word_t  *place;
+    uint32_t              way;
+    uint64_t              odd, data[RON_BALANCE_DATA_N];
+    ron_word_t           *place;
+    ron_balance_bucket_t  b;
 
-    place = ron_balance_place(ron_balance_bucket(zone, key, k), k);
+    ron_balance_bucket(zone, key, &b);
+    way = ron_balance_way(&b);
+    place = b.first + way * b.next;
 
     /* it seldom is newer; whether that is so, its sum says */
 
-    if (ron_balance_is(place, k)
+    if (ron_balance_is(place, b.k)
         && ron_word_get(&place[RON_BALANCE_DATA + RON_BALANCE_HEAD])
            > balance->seq
-        && ron_balance_read(place, k, data) == RON_OK
+        && ron_balance_read(place, b.k, data) == RON_OK
         && data[RON_BALANCE_HEAD] > balance->seq)
     {
         return;
     }
 
-    data[0] = k[0];
-    data[1] = k[1];
+    data[0] = b.k[0];
+    data[1] = b.k[1];
     data[RON_BALANCE_AVAILABLE] = (uint64_t) balance->available;
     data[RON_BALANCE_AVAILABLE + 1] = (uint64_t) (balance->available >> 64);
     data[RON_BALANCE_HELD] = (uint64_t) balance->held;
@@ -210,6 +289,7 @@ ron_zone_balance_put_key(const ron_zone_t *zone, const ron_zone_key_t *key,
     ron_zone_rec_end(&place[RON_BALANCE_SEQ], &place[RON_BALANCE_SUM],
                      &place[RON_BALANCE_DATA], odd, data,
                      RON_BALANCE_DATA_N);
+    ron_balance_set_mark(&b, way);
 }
 
 
@@ -217,27 +297,35 @@ ron_status_t
 ron_zone_balance_get(const ron_zone_t *zone, ron_str_t account,
     ron_str_t asset, ron_zone_balance_t *balance, uint64_t now_ms)
 {
-    uint32_t         way;
-    uint64_t         k[2], data[RON_BALANCE_DATA_N];
-    ron_word_t      *place;
-    ron_zone_key_t   key;
+    uint32_t              way;
+    uint64_t              marks, data[RON_BALANCE_DATA_N];
+    ron_word_t           *place;
+    ron_zone_key_t        key;
+    ron_balance_bucket_t  b;
 
     memset(balance, 0, sizeof(ron_zone_balance_t));
 
     ron_zone_key(zone, account, asset, &key);
-    place = ron_balance_bucket(zone, &key, k);
-    ron_balance_ask(place);
+    ron_balance_bucket(zone, &key, &b);
 
-    for (way = 0; way < RON_ZONE_WAYS; way++, place += RON_BALANCE_WORDS) {
-        if (ron_balance_is(place, k)
-            && ron_balance_read(place, k, data) == RON_OK)
+    marks = ron_word_get(b.marks);
+    way = ron_balance_marked(marks, b.mark, 0);
+
+    for ( ;; ) {
+        if (way == RON_ZONE_WAYS) {
+            return RON_ENOTFOUND;
+        }
+
+        place = b.first + way * b.next;
+        ron_balance_ask(place);
+
+        if (ron_balance_is(place, b.k)
+            && ron_balance_read(place, b.k, data) == RON_OK)
         {
             break;
         }
-    }
 
-    if (way == RON_ZONE_WAYS) {
-        return RON_ENOTFOUND;
+        way = ron_balance_marked(marks, b.mark, way + 1);
     }
 
     if (ron_word_get(&place[RON_BALANCE_USED]) != now_ms / 1000) {

@@ -216,9 +216,9 @@ ron_bus_layout(void *region, size_t len, ron_bus_t *bus)
     at += RON_RING_WORDS * sizeof(ron_word_t);
     at = (at + 63) / 64 * 64;
     bus->zone.balances = at;
-    bus->zone.balance_buckets = (len - at)
-                                / (RON_BALANCE_WORDS * sizeof(ron_word_t)
-                                   * RON_ZONE_WAYS);
+    bus->zone.balance_buckets = (len - at) / RON_BALANCE_BUCKET;
+    bus->zone.balance_marks = at + bus->zone.balance_buckets * RON_ZONE_WAYS
+                                   * RON_BALANCE_WORDS * sizeof(ron_word_t);
 
     RON_ASSERT(bus->zone.balance_buckets > 0);
 

@@ -40,6 +40,9 @@
 #define RON_BALANCE_DATA_N   10
 #define RON_BALANCE_WORDS    16
 
+/* Bytes of a bucket: its places and its marks. */
+#define RON_BALANCE_BUCKET   ((RON_BALANCE_WORDS * RON_ZONE_WAYS + 1) * 8)
+
 #define RON_BEAT_WORDS       13
 #define RON_BEAT_SYNC        16                     /* a word of its own */
 #define RON_EVENT_DATA       (6 + RON_ZONE_EVENT_MAX / 8)

@@ -96,7 +96,9 @@ test_unmap(ron_zone_t *zone)
 static void
 test_layout(void)
 {
+    size_t        n;
     uint8_t      *region;
+    uint64_t      i, inside;
     ron_zone_t    zone, other;
     ron_word_t   *head;
 
@@ -111,6 +113,17 @@ test_layout(void)
     is_status(ron_zone_init(region, ZONE_LEN, &zone), RON_OK, "laid out");
     ok(zone.rates + zone.rate_buckets * RON_PAIR_WORDS * 8 <= ZONE_LEN,
        "everything is inside");
+
+    inside = 0;
+
+    for (i = 0; i < 200; i++) {
+        n = ZONE_LEN - i * 64;
+        RON_ASSERT(ron_zone_init(region, n, &zone) == RON_OK);
+        inside += zone.rates + zone.rate_buckets * RON_PAIR_WORDS * 8 <= n;
+    }
+
+    is_u64(inside, 200, "of any length");
+    RON_ASSERT(ron_zone_init(region, ZONE_LEN, &zone) == RON_OK);
     ok(zone.balance_buckets * RON_ZONE_WAYS > 50000,
        "%llu balances, %llu notes, %u cells a process",
        (unsigned long long) zone.balance_buckets * RON_ZONE_WAYS,
@@ -224,10 +237,10 @@ static void
 test_balances(void)
 {
     char                 name[32];
-    uint64_t             i, found, wrong;
+    uint64_t             i, found, wrong, mark;
     ron_str_t            asset = ron_str("ron");
     ron_zone_t           zone;
-    ron_word_t          *w;
+    ron_word_t          *w, *marks;
     ron_zone_key_t       key;
     ron_zone_balance_t   b, got;
 
@@ -270,6 +283,25 @@ test_balances(void)
     ron_zone_balance_put(&zone, ron_str("a"), asset, &b, 1);
     is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
               RON_OK, "healed");
+    marks = ron_zone_words(&zone, zone.balance_marks);
+    while (*marks == 0) {
+        marks++;
+    }
+    mark = *marks;
+    *marks = 0;
+    is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
+              RON_ENOTFOUND, "its writer was killed before the mark: missing");
+    ron_zone_balance_put(&zone, ron_str("a"), asset, &b, 1);
+    is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
+              RON_OK, "healed");
+    is_u64(*marks, mark, "where it was");
+    *marks = mark * UINT64_C(0x0101010101010100);
+    is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
+              RON_ENOTFOUND, "marks that lie lead nowhere");
+    *marks = mark * UINT64_C(0x0101010101010101);
+    is_status(ron_zone_balance_get(&zone, ron_str("a"), asset, &got, 1),
+              RON_OK, "nor away from where it is");
+    *marks = mark;
     w[RON_BALANCE_DATA + 8] = 1000;
     test_balance(&b, 7);
     ron_zone_key(&zone, ron_str("a"), asset, &key);
