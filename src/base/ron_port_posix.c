@@ -42,7 +42,7 @@
 
 #define RON_THREAD_NAME_LEN  15
 
-/* The shortest that the kernel takes; a usual one is 3 ms. */
+/* The shortest that the kernel takes; a usual one is 1 to 3 ms. */
 #define RON_THREAD_SLICE_NS  100000
 
 /* What a large page is on the machines that have them. */
@@ -648,9 +648,10 @@ ron_thread_main(void *data)
 
 
 /*
- * A thread has the slice of its starter, if it is not told otherwise.  A
- * sandbox may refuse: the work is then merely late, or not polite.  Who has
- * chosen another policy for all of us knows better.
+ * A thread has the policy and the slice of its starter, if it is not told
+ * otherwise.  A sandbox may refuse: the work is then merely late, or not
+ * polite.  Slices are of the usual policy: who has chosen another one for all
+ * of us knows better, but not who is idle.
  */
 
 static void
@@ -658,13 +659,18 @@ ron_thread_schedule(ron_thread_kind_t kind)
 {
     ron_sched_attr_t  attr;
 
-    if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) != 0
-        || attr.policy != SCHED_OTHER)
-    {
+    if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) != 0) {
         return;
     }
 
-    attr.policy = kind == RON_THREAD_IDLE ? SCHED_IDLE : SCHED_OTHER;
+    if (kind == RON_THREAD_IDLE) {
+        attr.policy = SCHED_IDLE;
+        attr.priority = 0;
+
+    } else if (attr.policy != SCHED_OTHER) {
+        return;
+    }
+
     attr.runtime = kind == RON_THREAD_PROMPT ? RON_THREAD_SLICE_NS : 0;
 
     (void) syscall(SYS_sched_setattr, 0, &attr, 0);

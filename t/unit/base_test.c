@@ -915,8 +915,6 @@ thread_look(void *arg)
     shared_t  *sh = arg;
     sigset_t  set;
 
-    struct sched_param  param;
-
     missing = 0;
     (void) pthread_sigmask(SIG_SETMASK, NULL, &set);
 
@@ -925,7 +923,7 @@ thread_look(void *arg)
     }
 
     sh->blocked = missing == 0;
-    (void) pthread_getschedparam(pthread_self(), &sh->policy, &param);
+    sh->policy = sched_getscheduler(0);     /* the kernel's, of this thread */
     (void) pthread_getname_np(pthread_self(), sh->name, sizeof(sh->name));
 }
 
@@ -999,6 +997,8 @@ test_thread(void)
     sigset_t       set;
     ron_thread_t  *thread;
 
+    struct sched_param  param;
+
     memset(&sh, 0, sizeof(sh));
     is_status(ron_thread_start(&thread, "ron-abc", RON_THREAD_USUAL,
                                thread_look, &sh),
@@ -1017,6 +1017,20 @@ test_thread(void)
     is_status(ron_thread_join(thread, 5000), RON_OK, "and ends");
     is_str(sh.name, "a name that is ", "a long name is cut");
     is_i64(sh.policy, SCHED_IDLE, "idle is SCHED_IDLE");
+
+    memset(&param, 0, sizeof(param));
+    RON_ASSERT(pthread_setschedparam(pthread_self(), SCHED_BATCH, &param) == 0);
+    is_status(ron_thread_start(&thread, "ron-abc", RON_THREAD_PROMPT,
+                               thread_look, &sh),
+              RON_OK, "one whose starter has another policy");
+    is_status(ron_thread_join(thread, 5000), RON_OK, "ends");
+    is_i64(sh.policy, SCHED_BATCH, "it has that one too");
+    is_status(ron_thread_start(&thread, "ron-abc", RON_THREAD_IDLE,
+                               thread_look, &sh),
+              RON_OK, "an idle one");
+    is_status(ron_thread_join(thread, 5000), RON_OK, "ends");
+    is_i64(sh.policy, SCHED_IDLE, "it is idle all the same");
+    RON_ASSERT(pthread_setschedparam(pthread_self(), SCHED_OTHER, &param) == 0);
 }
 
 
